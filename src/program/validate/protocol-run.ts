@@ -10,7 +10,7 @@ import type { Report } from "./report.ts";
 import type { Footprint } from "./sequential.ts";
 import { Shadow } from "./shadow.ts";
 import { type RunnerState, type RunState, snapshotOf } from "./snapshot.ts";
-import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace.ts";
+import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace-events.ts";
 
 interface Issued {
   readonly group: string;

@@ -17,66 +17,8 @@ import type { LaunchView } from "./launch-view.ts";
 import { jumpPeriods, LoopPeriods } from "./periods.ts";
 import type { Report } from "./report.ts";
 import { placeOf } from "./shared-part.ts";
-import { type BufferPlace, type ObjectInfo, type Touch, TracedObjects } from "./traced-objects.ts";
-
-export interface CounterPlace {
-  readonly counter: string;
-  readonly at: number;
-}
-
-export type TraceEvent =
-  | { readonly kind: "touch"; readonly touch: Touch; readonly text: string }
-  | {
-      readonly kind: "tile";
-      readonly row: TileIntrinsic;
-      readonly touches: readonly Touch[];
-      readonly completion: Completion;
-      readonly place: CounterPlace | undefined;
-      /** The rank in the cluster of whose counter it is, where that is another instance's. */
-      readonly peer: number | undefined;
-      readonly bytes: number;
-      readonly text: string;
-    }
-  | { readonly kind: "commit" | "await"; readonly group: string; readonly pending: number }
-  | {
-      readonly kind: "wait";
-      readonly place: CounterPlace;
-      readonly value: number;
-      readonly text: string;
-    }
-  | {
-      readonly kind: "signal" | "expect";
-      readonly place: CounterPlace;
-      readonly amount: number;
-      readonly cluster: boolean;
-      readonly text: string;
-    }
-  | { readonly kind: "barrier"; readonly scope: BarrierScope }
-  | { readonly kind: "fence"; readonly scope: "shared" | "memory" }
-  /** A place that all threads of a loop come by; `closes` where a period of the loop ends. */
-  | {
-      readonly kind: "cut";
-      readonly label: string;
-      readonly loop: string;
-      readonly closes: boolean;
-    };
-
-type BarrierScope = Extract<Statement, { kind: "barrier" }>["scope"];
-
-export interface ThreadTrace {
-  readonly label: string;
-  readonly role: string;
-  readonly instance: number;
-  readonly copy: number;
-  readonly number: number;
-  readonly events: readonly TraceEvent[];
-}
-
-export interface KernelTraces {
-  readonly threads: readonly ThreadTrace[];
-  readonly objects: ReadonlyMap<string, ObjectInfo>;
-  readonly instances: number;
-}
+import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace-events.ts";
+import { type Box, type BufferPlace, type Touch, TracedObjects } from "./traced-objects.ts";
 
 const mostEvents = 400_000;
 const mostPartEvents = 2_000_000;
@@ -134,6 +76,13 @@ interface Activation {
   readonly places: Map<Buffer, BufferPlace>;
   /** What each access of a single range did last, by its number. */
   readonly last: TouchEvent[];
+  /** What the operands of instructions were last, and where. */
+  readonly tiles: Map<IntrinsicOperand, TracedTile>;
+}
+
+interface TracedTile {
+  readonly index: readonly number[];
+  readonly touches: readonly Touch[];
 }
 
 type TouchEvent = Extract<TraceEvent, { kind: "touch" }>;
@@ -243,7 +192,7 @@ class Tracer {
         if (role.copyVariable !== undefined) env.set(role.copyVariable, copy);
         if (role.threadVariable !== undefined) env.set(role.threadVariable, number);
         const events: TraceEvent[] = [];
-        const own = { places: new Map<Buffer, BufferPlace>(), last: [] };
+        const own = { places: new Map(), last: [], tiles: new Map() };
         this.#body(role.body, { role, instance, copy, number, env, events, loops, ...own });
         const label = `${role.name}[${copy}].${number} of instance ${instance}`;
         threads.push({ label, role: role.name, instance, copy, number, events });
@@ -542,18 +491,40 @@ class Tracer {
     const buffer = this.#view.buffers.get(given.buffer)!;
     const isTold = this.#isTold(buffer, wanted, row, thread.number);
     if (this.#part && !isTold) return [];
+    const before = thread.tiles.get(given);
+    if (before && this.#isAt(given.index, before.index, thread.env)) return before.touches;
     const index = given.index.map((e) => this.#value(e, thread.env));
     const box = { index, extents: given.extents, clips: wanted.mayHangOver };
-    if (!isTold) {
-      this.#objects.checkBox(buffer, box, thread);
-      return [];
+    const touches = isTold ? this.#touchesOf(wanted, buffer, box, thread) : [];
+    if (!isTold) this.#objects.checkBox(buffer, box, thread);
+    thread.tiles.set(given, { index, touches });
+    return touches;
+  }
+
+  /** Whether all index expressions have these values. */
+  #isAt(
+    index: readonly IndexExpr[],
+    values: readonly number[],
+    env: ReadonlyMap<string, number>,
+  ): boolean {
+    for (let axis = 0; axis < index.length; axis++) {
+      if (this.#value(index[axis]!, env) !== values[axis]) return false;
     }
+    return true;
+  }
+
+  #touchesOf(
+    { access }: TileOperand,
+    buffer: Buffer,
+    box: Box,
+    thread: Activation,
+  ): readonly Touch[] {
     const ranges = this.#objects.boxOf(buffer, box, thread);
-    if (wanted.access !== "read") this.#objects.narrow(ranges);
+    if (access !== "read") this.#objects.narrow(ranges);
     const read = { write: false, ranges };
     const write = { write: true, ranges };
-    if (wanted.access === "readWrite") return [read, write];
-    return [wanted.access === "read" ? read : write];
+    if (access === "readWrite") return [read, write];
+    return [access === "read" ? read : write];
   }
 }
 
