@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { PtxCounts, PtxKernel, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
 import { estimateRegisters } from "../../src/emit/ptx/register-pressure.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
-import { codeOf, type Disassembler, type limited, said } from "./machine-code.ts";
+import { codeOf, type Disassembler, type limited } from "./machine-code.ts";
+import { said } from "./run-judge.ts";
 
 export interface Judges {
   /** Path. */

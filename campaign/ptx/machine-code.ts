@@ -2,27 +2,10 @@
  * Machine code of kernels through NVIDIA's disassembler. Starting it takes a third of a second and an
  * instruction microseconds, so that what is asked for while others wait is disassembled together.
  */
-import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-/** What a judge says and whether it ended well. */
-export interface Said {
-  readonly ok: boolean;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Throws where the judge did not start. */
-export function said(judge: string, args: readonly string[]): Promise<Said> {
-  return new Promise((resolve, reject) => {
-    execFile(judge, args, { encoding: "utf8", maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
-      if (error && typeof error.code !== "number") reject(error);
-      else resolve({ ok: !error, stdout, stderr });
-    });
-  });
-}
+import { said } from "./run-judge.ts";
 
 /** At most so many at a time. */
 export function limited(most: number): <T>(work: () => Promise<T>) => Promise<T> {
