@@ -26,8 +26,11 @@ interface Runner {
   /** Places of the cuts in the trace, by label. */
   readonly cuts: ReadonlyMap<string, number>;
   at: number;
-  /** Rounds of meetings that this thread has arrived at and not yet left. */
+  /** It has arrived at a meeting that it has not yet left. */
   arrived: boolean;
+  /** The round of that meeting. */
+  round: number;
+  readonly meetings: Map<string, Meeting>;
   readonly committed: Map<string, number>;
   issued: Issued[];
 }
@@ -50,7 +53,12 @@ type CutEvent = Extract<TraceEvent, { kind: "cut" }>;
 interface Meeting {
   readonly size: number;
   readonly present: Runner[];
+  /** How often all have come. */
+  rounds: number;
 }
+
+/** Threads that an instruction with fragments is one of. */
+const threadsOf = { warp: 32, copy: 128, role: 128, thread: 1 } as const;
 
 export class ProtocolRun {
   readonly #kernel: Kernel;
@@ -162,8 +170,8 @@ export class ProtocolRun {
     learn(known, slot, 1);
     const cuts = new Map<string, number>();
     for (const [i, e] of trace.events.entries()) if (e.kind === "cut") cuts.set(e.label, i);
-    const start = { at: 0, arrived: false, committed: new Map(), issued: [] };
-    return { trace, slot, known, cuts, ...start };
+    const start = { at: 0, arrived: false, round: 0, committed: new Map(), issued: [] };
+    return { trace, slot, known, cuts, meetings: new Map(), ...start };
   }
 
   /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
@@ -323,17 +331,18 @@ export class ProtocolRun {
     purpose: string,
     action: (all: readonly Runner[]) => void = () => {},
   ): boolean {
+    const meeting = this.#meeting(runner, unit);
     if (runner.arrived) {
-      // Taken out of the meeting by the last one: the event is over.
-      const meeting = this.#meeting(runner, unit);
-      if (meeting.present.includes(runner)) return false;
+      // Where the last one has come since, the event is over.
+      if (meeting.rounds === runner.round) return false;
       runner.arrived = false;
       return true;
     }
-    const meeting = this.#meeting(runner, unit);
     meeting.present.push(runner);
     runner.arrived = true;
+    runner.round = meeting.rounds;
     if (meeting.present.length < meeting.size) return false;
+    meeting.rounds++;
     const all = meeting.present.splice(0);
     const purposes = new Set(all.map((r) => purposeOf(r)));
     if (purposes.size > 1) {
@@ -354,6 +363,8 @@ export class ProtocolRun {
   }
 
   #meeting(runner: Runner, unit: string): Meeting {
+    const known = runner.meetings.get(unit);
+    if (known) return known;
     const { instance, role, copy, number } = runner.trace;
     const keys: Readonly<Record<string, string>> = {
       warp: `${instance}.${role}.${copy}.${Math.floor(number / 32)}`,
@@ -366,9 +377,10 @@ export class ProtocolRun {
     const key = `${unit} ${keys[unit]}`;
     let meeting = this.#meetings.get(key);
     if (!meeting) {
-      meeting = { size: this.#sizeOf(runner, unit), present: [] };
+      meeting = { size: this.#sizeOf(runner, unit), present: [], rounds: 0 };
       this.#meetings.set(key, meeting);
     }
+    runner.meetings.set(unit, meeting);
     return meeting;
   }
 
@@ -392,7 +404,6 @@ export class ProtocolRun {
 
   #tile(runner: Runner, event: Extract<TraceEvent, { kind: "tile" }>): boolean {
     const { row } = event;
-    const expected = { warp: 32, copy: 128, role: 128, thread: 1 }[row.collective];
     if (row.collective === "thread") {
       this.#perform([runner], event);
       return true;
@@ -401,6 +412,7 @@ export class ProtocolRun {
       // Traces of parts hold what all share with the first thread only, whoever came first.
       const all = present.toSorted((a, b) => a.trace.number - b.trace.number);
       const fragments = row.operands.some((o) => o.fragment !== undefined);
+      const expected = threadsOf[row.collective];
       if (fragments && all.length !== expected) {
         this.#fault("PRG003", `${row.name} by ${all.length} threads, not ${expected}`);
       }
@@ -459,18 +471,18 @@ export class ProtocolRun {
     operation: { readonly slot: number; readonly clock: number } | undefined,
   ): void {
     const isAsync = event.row.proxy === "async";
-    const issued = operation && { ...operation, known: copyOf(all[0]!.known) };
+    const issued = operation && { ...operation, known: copyOf(all[0]!.known), isAsync };
     for (const runner of all) {
-      const { slot, known: seen } = runner;
-      const at = issued ?? { slot, clock: seen.seen[slot]!, known: seen };
+      const { slot, known } = runner;
       const own = runner.trace.events[runner.at];
-      if (own?.kind !== "tile") continue;
+      if (own?.kind !== "tile" || own.touches.length === 0) continue;
+      const by = issued ?? { slot, clock: known.seen[slot]!, known, isAsync };
+      const what = (): string => `${own.text} by ${runner.trace.label}`;
       for (const touch of own.touches) {
         // Tiles that are not dealt out over the threads are touched once, as the first thread says.
         const [range] = touch.ranges;
         if (runner !== all[0] && range && !this.#shadow.isPrivate(range.object)) continue;
-        const by = { ...at, isAsync };
-        this.#shadow.touch(touch, by, () => `${own.text} by ${runner.trace.label}`);
+        this.#shadow.touch(touch, by, what);
       }
     }
   }
