@@ -1,6 +1,6 @@
 /** What the schedule that was chosen for a region comes to: the price of its code, its work, its alternatives. */
 import { type CostModel, priceCalibrated } from "./cost/calibration.ts";
-import { codeWork } from "./cost/mix-price.ts";
+import { type CodeWork, codeWork } from "./cost/mix-price.ts";
 import { priceRegion, regionBoundNs } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
@@ -27,6 +27,23 @@ export interface CompiledRegion {
   readonly origins: readonly string[];
 }
 
+/** Values never change: the work that a region was chosen by is what its report tells. */
+const counted = new WeakMap<
+  ScheduledRegion,
+  { readonly target: Target; readonly work: CodeWork }
+>();
+
+/** What the code of a schedule executes and moves on a CPU; undefined where there is none. */
+export function codeWorkOf(scheduled: ScheduledRegion, target: Target): CodeWork | undefined {
+  const known = counted.get(scheduled);
+  if (known?.target === target) return known.work;
+  const lowered = lowerRegion(scheduled, target);
+  if (!lowered.ok) return undefined;
+  const work = codeWork(scheduled, lowered.value, target);
+  counted.set(scheduled, { target, work });
+  return work;
+}
+
 /** The price of the code that a schedule becomes on a CPU; undefined where there is none. */
 export function codePriceOf(
   scheduled: ScheduledRegion,
@@ -34,9 +51,9 @@ export function codePriceOf(
   prices: CostModel,
 ): RegionPrice | undefined {
   if (target.blocks) return undefined;
-  const lowered = lowerRegion(scheduled, target);
-  if (!lowered.ok) return undefined;
-  const { ns } = priceCalibrated([codeWork(scheduled, lowered.value, target)], prices);
+  const work = codeWorkOf(scheduled, target);
+  if (!work) return undefined;
+  const { ns } = priceCalibrated([work], prices);
   const boundNs = regionBoundNs(scheduled.region, target);
   return { estimateNs: Math.max(ns, boundNs), boundNs };
 }

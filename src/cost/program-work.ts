@@ -10,7 +10,13 @@ import type { Expr, Statement } from "../program/statement.ts";
 import { exprOperands } from "../program/walk.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { type DType, dtypes, isIntegerDType } from "../semantics/dtype.ts";
-import { constantValue, evaluate, type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
+import {
+  constantValue,
+  evaluate,
+  type IndexExpr,
+  type IndexTerm,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import { scalarOps } from "../semantics/scalar-expr.ts";
 
 /** Instructions of one straight run, by what executes them. */
@@ -51,8 +57,12 @@ const endTrips = 8;
 
 type Body = readonly Statement[];
 
+const controlKinds: ReadonlySet<Statement["kind"]> = new Set(["for", "if", "when", "letIndex"]);
+
 interface ListWork {
   readonly mix: RunMix;
+  /** Its statements that others hang on, in order: of the many of a tile there are few. */
+  readonly control: Body;
   /** It sets accumulators to their neutral element. */
   readonly begins: boolean;
   executions: number;
@@ -108,7 +118,7 @@ class WorkCounter {
     const begun = work.begins ? weight : starts;
     work.executions += weight;
     work.chains += begun;
-    for (const s of body) {
+    for (const s of work.control) {
       if (s.kind === "for") this.#loop(s, weight, begun);
       else if (s.kind === "if") {
         const taken = s.conditions.every((c) => this.#holds(c)) ? s.then : s.else;
@@ -173,7 +183,9 @@ class WorkCounter {
   #list(body: Body, loop?: string): ListWork {
     const known = this.lists.get(body);
     if (known) return known;
-    const made: ListWork = { ...this.#count(body, loop), executions: 0, chains: 0, entries: 0 };
+    const control = body.filter((s) => controlKinds.has(s.kind));
+    const counted = this.#count(body, loop);
+    const made: ListWork = { ...counted, control, executions: 0, chains: 0, entries: 0 };
     this.lists.set(body, made);
     return made;
   }
@@ -189,18 +201,30 @@ class WorkCounter {
   #pointers(body: Body, loop: string): number {
     const bound = new Set(this.#bound);
     const sums = new Set<string>();
+    // Accesses of a tile share their terms.
+    const products = new Map<string, Product>();
+    const productOf = (t: IndexTerm): Product => {
+      const known = products.get(t.key);
+      if (known) return known;
+      const names = variablesOf({ constant: 0, terms: [t], key: t.key });
+      const isSettled = [...names].every((n) => bound.has(n));
+      const made = { moves: names.has(loop), isSettled };
+      products.set(t.key, made);
+      return made;
+    };
     const see = (buffer: string, index: readonly IndexExpr[]): void => {
       if (this.#registers.has(buffer)) return;
       let moves = false;
-      const parts = index.map((e) => {
-        const settled = e.terms.filter((t) => {
-          const names = variablesOf({ constant: 0, terms: [t], key: t.key });
-          if (names.has(loop)) moves = true;
-          return [...names].every((n) => bound.has(n));
-        });
-        return settled.map((t) => `${t.coefficient}${t.key}`).join("+");
-      });
-      if (moves) sums.add(`${buffer} ${parts.join()}`);
+      let sum = buffer;
+      for (const e of index) {
+        sum += " ";
+        for (const t of e.terms) {
+          const product = productOf(t);
+          moves ||= product.moves;
+          if (product.isSettled) sum += `${t.coefficient}${t.key}+`;
+        }
+      }
+      if (moves) sums.add(sum);
     };
     const visit = (e: Expr): void => {
       if (e.kind === "load") see(e.buffer, e.index);
@@ -220,6 +244,12 @@ class WorkCounter {
     visitBody(body);
     return sums.size;
   }
+}
+
+/** A product of variables in an index: whether a loop moves it, and whether all its variables are bound. */
+interface Product {
+  readonly moves: boolean;
+  readonly isSettled: boolean;
 }
 
 function tripsLookedAt(trips: number): readonly { trip: number; weight: number }[] {

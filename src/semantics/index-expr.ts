@@ -539,11 +539,17 @@ function evaluateAtom(atom: IndexAtom, bindings: ReadonlyMap<string, number>): n
     invariant(value !== undefined, () => `index variable ${atom.name} is unbound`);
     return value;
   }
-  const values = atomOperands(atom).map((p) => evaluate(p, bindings));
-  if (atom.kind === "min") return Math.min(...values);
-  if (atom.kind === "max") return Math.max(...values);
-  const [a, b] = values as [number, number];
-  return atom.kind === "floorDiv" ? Math.floor(a / b) : positiveMod(a, b);
+  if ("numerator" in atom) {
+    const a = evaluate(atom.numerator, bindings);
+    const b = evaluate(atom.denominator, bindings);
+    return atom.kind === "floorDiv" ? Math.floor(a / b) : positiveMod(a, b);
+  }
+  const pick = atom.kind === "min" ? Math.min : Math.max;
+  let found = evaluate(atom.operands[0]!, bindings);
+  for (let i = 1; i < atom.operands.length; i++) {
+    found = pick(found, evaluate(atom.operands[i]!, bindings));
+  }
+  return found;
 }
 
 function gcd(a: number, b: number): number {

@@ -1,5 +1,6 @@
 /** How the schedules of a compiled model were chosen, as artifacts and reports have it. */
 import type { SearchReport } from "../../artifact/artifact.ts";
+import { codeWorkOf } from "../../code-price.ts";
 import type { CompiledModel } from "../../compile.ts";
 import { blockBound } from "../../cost/block-bound.ts";
 import { codeWork } from "../../cost/mix-price.ts";
@@ -57,8 +58,11 @@ function partsOf(
 ): Readonly<Record<string, number>> | undefined {
   const target = targets.get(plan.program.target);
   if (!target || target.blocks) return undefined;
-  const kernels = plan.program.kernels.filter((k) => k.region === scheduled.region.name);
-  const parts = priceParts(codeWork(scheduled, kernels, target), prices.core);
+  const work = plan.program.kernels.some((k) => k.region === scheduled.region.name)
+    ? codeWorkOf(scheduled, target)
+    : codeWork(scheduled, [], target);
+  if (!work) return undefined;
+  const parts = priceParts(work, prices.core);
   const sum = Object.values(parts).reduce((a, b) => a + b, 0);
   if (sum === 0) return undefined;
   const scale = estimateNs / sum;
