@@ -40,6 +40,11 @@ export class Traffic {
   readonly #tracks: readonly AccessTrack[];
   readonly #capacities: readonly number[];
   readonly #extents: readonly number[];
+  /** The question before: dealt out to threads, loops move what they move in turns. */
+  #last:
+    | { readonly turning: readonly LoopFigures[]; readonly trips: readonly number[] }
+    | undefined;
+  #lastFound: readonly LevelTraffic[] = [];
 
   /** @param extents of the statement's loops, by origin */
   constructor(accesses: readonly AccessFigures[], extents: readonly number[], target: Target) {
@@ -51,12 +56,17 @@ export class Traffic {
 
   of(loops: readonly LoopFigures[]): readonly LevelTraffic[] {
     const turning = loops.filter((l) => l.trips > 1);
-    const isRunning = (l: LoopFigures): boolean => l.mode === "serial" || l.mode === "grid";
     const running = turning.filter(isRunning);
+    const trips = this.#wholeTrips(loops, running);
+    const last = this.#last;
+    if (last && areSame(last.turning, turning) && last.trips.every((n, i) => n === trips[i])) {
+      return this.#lastFound;
+    }
     const still = turning.filter((l) => !isRunning(l));
     for (const track of this.#tracks) track.follow(running, still);
-    const trips = this.#wholeTrips(loops, running);
-    return this.#capacities.map((capacity, level) => this.#behind(capacity, trips, level));
+    this.#last = { turning, trips };
+    this.#lastFound = this.#capacities.map((capacity, i) => this.#behind(capacity, trips, i));
+    return this.#lastFound;
   }
 
   /** Trips of running loops; of the outermost part of a loop that ends within a tile, with a share of the last. */
@@ -112,6 +122,22 @@ export class Traffic {
   }
 }
 
+function isRunning({ mode }: LoopFigures): boolean {
+  return mode === "serial" || mode === "grid";
+}
+
+/** Whether loops move the same in the same order. */
+function areSame(a: readonly LoopFigures[], b: readonly LoopFigures[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) {
+    const [x, y] = [a[i]!, b[i]!];
+    if (x === y) continue;
+    if (x.origin !== y.origin || x.unit !== y.unit || x.trips !== y.trips) return false;
+    if (isRunning(x) !== isRunning(y)) return false;
+  }
+  return true;
+}
+
 /** Accesses of one tensor with the same steps move the same lines. */
 function distinctAccesses(accesses: readonly AccessFigures[]): readonly AccessFigures[] {
   const seen = new Set<string>();
@@ -137,6 +163,8 @@ class AccessTrack {
   readonly #access: AccessFigures;
   /** Whether an iteration of each loop of the statement moves it. */
   readonly #moves: readonly boolean[];
+  /** By how many elements it does; undefined where that hangs on how many are made at once. */
+  readonly #elements: readonly number[] | undefined;
   /** By depth: bytes that are read one after the other, and what all longer steps are multiples of. */
   readonly #runs: number[] = [];
   readonly #jumps: number[] = [];
@@ -152,6 +180,10 @@ class AccessTrack {
     const loops = a.axes[0]?.steps.length ?? 0;
     this.#moves = Array.from({ length: loops }, (_, loop) =>
       a.axes.some((x) => x.steps[loop] !== 0),
+    );
+    if (loops === 0 || a.axes.some((x) => x.wraps || x.divisor !== 1)) return;
+    this.#elements = this.#moves.map((_, loop) =>
+      a.axes.reduce((n, x, i) => n + Math.abs(x.steps[loop]!) * a.strides[i]!, 0),
     );
   }
 
@@ -211,6 +243,7 @@ class AccessTrack {
   /** Bytes that a trip moves it: within a block as long as it stays there, by whole blocks beyond. */
   #stepOf({ origin, unit }: LoopFigures): number {
     const { axes, strides, bytes } = this.#access;
+    if (this.#elements) return Math.round(this.#elements[origin]! * unit * bytes);
     let elements = 0;
     for (let i = 0; i < axes.length; i++) {
       const { extent, steps, divisor, wraps } = axes[i]!;

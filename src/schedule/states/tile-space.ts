@@ -109,6 +109,7 @@ export class TileSpace {
   readonly #ordersOf = new Map<string, readonly (readonly number[])[]>();
   readonly #stored = new Map<string, StoredForms>();
   readonly #rowsBeside = new Map<number, readonly (readonly UnrolledRows[])[]>();
+  readonly #dealt: boolean[] = [];
   #vectorizes: boolean | undefined;
   /** Bytes of the largest cache that a block may fill. */
   readonly #outerCache: number | undefined;
@@ -208,6 +209,11 @@ export class TileSpace {
 
   /** The trips of a loop write windows of their own: no other loop moves further along the same axis. */
   #mayDealOut(loop: number): boolean {
+    this.#dealt[loop] ??= this.#ownsWindows(loop);
+    return this.#dealt[loop];
+  }
+
+  #ownsWindows(loop: number): boolean {
     return this.figures.accesses.every(
       ({ use, axes }) =>
         use !== "write" ||
@@ -239,13 +245,14 @@ export class TileSpace {
     for (const loop of long) {
       for (const size of blockSizes) {
         if (this.#trips(micro, loop) <= size) continue;
-        for (const outer of orders) {
-          const choice = { outer, block: { loop, size } };
-          const loops = outerLoops(this.figures, micro, choice, this.lanes).slice(1);
-          const bytes = workingSetBytes(accesses, [...loops, ...inner]);
-          if (bytes > far) this.funnel.take("cache capacity", this.#parallel ? 2 : 1);
-          else found.push(choice);
-        }
+        const block = { loop, size };
+        // A block meets the same elements in any order.
+        const one = { outer: orders[0]!, block };
+        const loops = outerLoops(this.figures, micro, one, this.lanes).slice(1);
+        const bytes = workingSetBytes(accesses, [...loops, ...inner]);
+        if (bytes > far) {
+          this.funnel.take("cache capacity", orders.length * (this.#parallel ? 2 : 1));
+        } else for (const outer of orders) found.push({ outer, block });
       }
     }
     return found;
