@@ -302,6 +302,42 @@ describe("stores that tile a buffer", () => {
     expect(when("a - t == 0")).toBe(false);
   });
 
+  it("whole turns of a row's threads and the one that the row ends in, as counting says", () => {
+    let yes = 0;
+    fc.assert(
+      fc.property(
+        fc.constantFrom(1, 2, 4),
+        fc.integer({ min: 1, max: 3 }),
+        fc.integer({ min: 1, max: 13 }),
+        fc.constantFrom(0, 0, 0, 1, -1),
+        fc.constantFrom(0, 0, 0, 1, -1),
+        (threads, turns, length, late, more) => {
+          const from = threads * turns + late;
+          const left = length - from + more;
+          const text = program("t", `3, ${length}`, `a < 3, t < ${threads}`, "a == 0", []).replace(
+            "threads 1 {",
+            `threads 1 {
+            for e < ${turns} {\n store y[a, ${threads}*e + t] = f32(1)\n }
+            if ${left - 1} - t >= 0 {\n store y[a, t + ${from}] = f32(1)\n }`,
+          );
+          const counts = new Array<number>(length).fill(0);
+          for (let t = 0; t < threads; t++) {
+            for (let e = 0; e < turns; e++) counts[threads * e + t]!++;
+            if (t < left) counts[t + from]!++;
+          }
+          const said = tiles(text);
+          const isRight = counts.length === length && counts.every((n) => n === 1);
+          if (said) yes++;
+          if (said) expect(isRight).toBe(true);
+          // What is there to see is seen, where the last turn is not whole and no row is one turn.
+          if (isRight && left > 0 && left <= threads && threads > 1) expect(said).toBe(true);
+        },
+      ),
+      { numRuns: 600, seed: 1 },
+    );
+    expect(yes).toBeGreaterThan(10);
+  });
+
   it("boxes of neighbouring parts, each with loops of its own", () => {
     const box = (loop: string, from: number): string =>
       `for ${loop} < 4 {\n if 18 - 8*a - ${loop} - ${from} >= 0 {\n store y[8*a + ${loop} + ${from}] = f32(1)\n }\n }`;

@@ -5,6 +5,7 @@
  * store to store; it counts each element once just when these are the digits of a number in mixed radix: the
  * smallest step is 1, and each further step is what all smaller digits together can count. A guard e < bound
  * cuts such a number: the digits in e are one digit with `bound` values, provided that they count that far.
+ * Stores that differ in more than constants tile apart, and their numbers lie behind each other in every row.
  * A condition e == 0 on numbers that only count up is where they all stand at 0, as of the one thread that copies.
  */
 import type { Condition } from "../../semantics/condition.ts";
@@ -56,17 +57,81 @@ export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
     if (count === undefined) return false;
     axes.set(name, count);
   }
-  const pieces = places.map((p) => pieceOf(p, buffer));
-  const [first] = pieces;
-  if (!first || pieces.some((p) => p === undefined)) return false;
-  const counts = new Map([...axes, ...places[0]!.loops]);
-  const held = new Set(pieces.flatMap((p) => [...p!.held]));
-  if (pieces.some((p) => p!.held.size < held.size)) return false;
-  // Who runs a store without being named in its place runs it beside others.
-  const isNamed = (name: string): boolean => held.has(name) || first.at.steps.has(name);
-  if ([...counts].some(([name, count]) => count > 1 && !isNamed(name))) return false;
   const total = extents.reduce<number>((n, e) => n * e!, 1);
-  return isTiling(pieces as readonly Piece[], counts, total);
+  const groups = groupsOf(places).map((group) => {
+    const pieces = group.map((p) => pieceOf(p, buffer));
+    const counts = new Map([...axes, ...group[0]!.loops]);
+    return pieces.includes(undefined) ? undefined : tilingOf(pieces as Piece[], counts);
+  });
+  if (groups.includes(undefined)) return false;
+  return tileTogether(groups as readonly Tiling[], total);
+}
+
+/** Stores that differ in constants alone: in the same loops, under as many conditions, of as many lanes. */
+function groupsOf(places: readonly Place[]): readonly (readonly Place[])[] {
+  const groups = new Map<string, Place[]>();
+  for (const place of places) {
+    const { store, conditions, loops } = place;
+    const kinds = conditions.map((c) => c.kind).sort();
+    const key = `${[...loops].join()} ${kinds.join()} ${store.value.lanes}`;
+    const group = groups.get(key);
+    if (group) group.push(place);
+    else groups.set(key, [place]);
+  }
+  return [...groups.values()];
+}
+
+/** Stores that count different numbers each once: those of digits, behind each of some constants. */
+interface Tiling {
+  readonly digits: readonly Digit[];
+  readonly constants: readonly number[];
+}
+
+/**
+ * Whether each of 0 ... total - 1 is counted once. Several tilings may lie behind each other in every row: what they
+ * count below the largest digits, which all of them have, is one digit then.
+ */
+function tileTogether(tilings: readonly Tiling[], total: number): boolean {
+  const [first, ...others] = tilings as readonly [Tiling, ...Tiling[]];
+  if (others.length === 0) return countsTo(first.digits, first.constants) === total;
+  const isSame = (a: Digit) => (b: Digit) => a.step === b.step && a.count === b.count;
+  const shared = first.digits
+    .filter((d) => d.count > 1 && others.every((o) => o.digits.some(isSame(d))))
+    .sort((a, b) => b.step - a.step);
+  for (let rows = 0; rows <= shared.length; rows++) {
+    const large = shared.slice(0, rows);
+    const length = lengthOf(tilings, large);
+    if (length === undefined) continue;
+    const whole = countsTo([{ step: 1, count: length }, ...large], [0]);
+    if (whole === total) return true;
+  }
+  return false;
+}
+
+/** How many numbers from 0 on the tilings count without the large digits, each once; undefined: others. */
+function lengthOf(tilings: readonly Tiling[], large: readonly Digit[]): number | undefined {
+  const stretches = tilings.map(({ digits, constants }) => {
+    const start = Math.min(...constants);
+    const small = [...digits];
+    for (const { step, count } of large)
+      small.splice(
+        small.findIndex((d) => d.step === step && d.count === count),
+        1,
+      );
+    return {
+      start,
+      length: countsTo(
+        small,
+        constants.map((c) => c - start),
+      ),
+    };
+  });
+  let end = 0;
+  for (const { start, length } of stretches.sort((a, b) => a.start - b.start)) {
+    if (start !== end || length === undefined) return undefined;
+    end += length;
+  }
+  return end;
 }
 
 /** One store as numbers: the element, what bounds it, and the lanes from there on. */
@@ -79,20 +144,25 @@ interface Piece {
   readonly held: ReadonlySet<string>;
 }
 
-function isTiling(
+/** What the pieces count, each number once; undefined where that is not seen. */
+function tilingOf(
   pieces: readonly Piece[],
   counts: ReadonlyMap<string, number>,
-  total: number,
-): boolean {
+): Tiling | undefined {
   const [first] = pieces as readonly [Piece];
-  if (!pieces.every((p) => isLike(p, first))) return false;
+  const held = new Set(pieces.flatMap((p) => [...p.held]));
+  if (pieces.some((p) => p.held.size < held.size)) return undefined;
+  // Who runs a store without being named in its place runs it beside others.
+  const isNamed = (name: string): boolean => held.has(name) || first.at.steps.has(name);
+  if ([...counts].some(([name, count]) => count > 1 && !isNamed(name))) return undefined;
+  if (!pieces.every((p) => isLike(p, first))) return undefined;
   const free = new Map(first.at.steps);
   const digits: Digit[] = first.lanes > 1 ? [{ step: 1, count: first.lanes }] : [];
   const rest = pieces.map((p) => p.at.constant);
   const chosen = pieces.map(() => "");
   for (const [g, value] of first.guards.entries()) {
     const scale = scaleOf(value, free);
-    if (scale === undefined) return false;
+    if (scale === undefined) return undefined;
     const own: Digit[] = [];
     for (const [name, step] of value.steps) {
       free.delete(name);
@@ -107,7 +177,7 @@ function isTiling(
     const bound = 1 - least;
     const reach = countsTo(own, starts);
     const end = bound + lanes - 1;
-    if (reach === undefined || reach < end || end % lanes !== 0) return false;
+    if (reach === undefined || end < 1 || reach < end || end % lanes !== 0) return undefined;
     if (lanes > 1) digits.shift();
     digits.push({ step: scale, count: end });
     pieces.forEach((_, i) => {
@@ -116,7 +186,7 @@ function isTiling(
     });
   }
   for (const [name, step] of free) digits.push({ step, count: counts.get(name)! });
-  return isProductSet(pieces, chosen, rest) && countsTo(digits, rest) === total;
+  return isProductSet(pieces, chosen, rest) ? { digits, constants: rest } : undefined;
 }
 
 /** Every combination of the constants of guards and of the rest occurs, and once. */
@@ -192,7 +262,7 @@ function scaleOf(value: Linear, free: ReadonlyMap<string, number>): number | und
   return scale;
 }
 
-/** The stores with what stands around them, all in the same loops; undefined for other forms of control. */
+/** The stores with what stands around them; undefined for other forms of control. */
 function storesTo(view: LaunchView, name: string): readonly Place[] | undefined {
   const [role] = view.kernel.roles;
   const found: Place[] = [];
@@ -210,8 +280,7 @@ function storesTo(view: LaunchView, name: string): readonly Place[] | undefined 
     });
   const start = { conditions: [], loops: new Map<string, number>() };
   if (view.kernel.roles.length !== 1 || !visit(role!.body, start)) return undefined;
-  const named = found.map(renameLoops);
-  return new Set(named.map((p) => [...p.loops].join())).size <= 1 ? named : undefined;
+  return found.map(renameLoops);
 }
 
 /** Loops by their depth: copies of one text have names of their own. */
