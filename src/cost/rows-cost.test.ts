@@ -35,7 +35,10 @@ function softmaxOf(dtype: "f32" | "bf16" | "f16", length: number): Region {
   const x = g.input("x", tensorType(dtype, 3, length));
   const graph = g.finish([g.node("softmax", [x], { axis: 1 })]);
   const nests = value(buildNests(prepareFor({ graph, weights: noWeights }, target).graph));
-  const layOut = joinRows(({ statements }) => (statements.length > 1 ? 0 : 1));
+  const layOut = joinRows(
+    ({ statements }) => (statements.length > 1 ? 0 : 1),
+    (regions) => ({ regions, tensors: new Map() }),
+  );
   const joined = regionsOf(nests, { forBlocks: true, layOut });
   const [region, ...others] = joined.regions as [Region];
   if (others.length > 0) throw new Error(`${others.length + 1} regions`);
@@ -96,6 +99,16 @@ describe("softmax by many threads", () => {
       expect(Number.isFinite(priced(softmaxOf(dtype, length), how))).toBe(spilled === 0);
     },
   );
+});
+
+describe("rows that are read again", () => {
+  it("cost the turns whose loads wait for each other: those of known length are on the way together", () => {
+    const how = "threads 256 lanes 1 keep memory";
+    const [short, long] = [8192, 32_768].map((length) => priced(softmaxOf("f32", length), how));
+    // Three passes of 32 turns, 28 and fewer together; each waits a microsecond. One by one they would wait 96 times.
+    expect(short!).toBeLessThan(25_000);
+    expect(long! / short!).toBeGreaterThan(2);
+  });
 });
 
 describe("vectors of rows", () => {

@@ -7,6 +7,7 @@
  *   near memory     what is read again where rows are not kept
  *   lives           rounds of resident blocks, each from its loads over its folds to its stores
  */
+import type { Region } from "../region/nest.ts";
 import type { RowsDirective } from "../schedule/directive.ts";
 import {
   chunksOf,
@@ -23,6 +24,7 @@ import {
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
+import { constantValue } from "../semantics/index-expr.ts";
 import type { Monoid } from "../semantics/monoids.ts";
 import type { BlockLimits } from "../target/target.ts";
 import {
@@ -51,6 +53,10 @@ const loadedLatency = 1.6;
 const blockNs = 80;
 /** Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200). */
 const lineBytes = 128;
+/** Registers that loads on the way fill, and instructions that they are brought forward over (ptxas 13.0). */
+const [loadedAhead, hidingLatency] = [28, 200] as const;
+/** What a multiprocessor draws from memory at most, over its share (H200, product-cost.ts). */
+const mostDrawn = 1.1;
 /** What else is in the cache, over rows that are worked on. */
 const sharedByOthers = 1.5;
 /** From the last store of a block to the first load of the next in its place (H200). */
@@ -97,25 +103,25 @@ export function rowsNanoseconds(
   const bytes = compulsoryBytes(region, ranges);
   const isNear = bytes <= limits.nearBytes;
   const again = keep === "memory" ? work.passes : 1;
-  const nearNs = (again * bytes) / limits.nearBytesPerNs.value;
   // Rows that are read again are still near where the cache holds those of all blocks that run.
+  const read = compulsoryBytes(withoutWrites(region), ranges);
   const open = (bytes / blocks) * Math.min(blocks, together * cores);
-  const fetched = open * sharedByOthers <= limits.nearBytes ? bytes : again * bytes;
+  const fetched = bytes + (open * sharedByOthers <= limits.nearBytes ? 0 : (again - 1) * read);
+  const nearNs = (bytes + (again - 1) * read) / limits.nearBytesPerNs.value;
   const request = warpThreads * directive.lanes * work.widestBytes;
   const share = Math.min(1, Math.sqrt(request / lineBytes));
   const atOnce = keep === "memory" ? threads * directive.lanes * work.widestBytes : Infinity;
   const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
+  const drawn = Math.min(1, (mostDrawn * blocks) / cores);
   const farNs = isNear
     ? 0
-    : (fetched / limits.memoryBytesPerNs.value / (share * sequential)) * ends;
+    : (fetched / limits.memoryBytesPerNs.value / (share * sequential * drawn)) * ends;
   const latency = loadedLatency * limits.memoryLatencyNs.value;
   const meets = threads > warpThreads ? meetingNs : 0;
   const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
   // The vectors of a thread are scanned one after another.
   const exchanges = work.folds + work.scans * chunksOf(form, directive);
-  const loads = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
-  const trips = Math.max(1, loads);
-  const waits = trips * latency + exchanges * exchange + turnNs;
+  const waits = Math.max(1, work.waits) * latency + exchanges * exchange + turnNs;
   const lifeNs = waits + queuedNs(blockIssueNs, waits, together);
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
 }
@@ -138,8 +144,9 @@ interface RowsWork {
   readonly registers: number;
   readonly folds: number;
   readonly scans: number;
-  /** Times that operands are read. */
+  /** Times that operands are read, and that a thread waits for what it reads. */
   readonly passes: number;
+  readonly waits: number;
   /** Of an element, of the operands and results. */
   readonly widestBytes: number;
 }
@@ -197,9 +204,19 @@ function workOf(
     ...{ keepsMade: keep === "registers", loaded, turns },
     bitsOf: heldBits,
   });
-  const kept = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
+  const passing = form.statements.filter((s) => s.work !== "once" && runs(s));
+  const wordsOf = ({ statement }: RowStatement): number =>
+    [...statement.reads, ...statement.finishReads].reduce((sum, { tensor }) => {
+      return sum + (isLocal(tensor) ? 0 : Math.ceil((lanes * bitsOf(tensor)) / 32));
+    }, 0);
+  const together = passing.map((s) =>
+    s.work === "scan" ? 1 : tripsAhead(form, wordsOf(s), slotsOf(issueOfRow(s)) / chunks),
+  );
+  const onTheWay = passing.map((s, i) => Math.min(chunks, together[i]!) * wordsOf(s));
+  const held = keep === "memory" ? Math.max(0, ...onTheWay) : (chunks * lanes * bits) / 32;
+  const kept = held + 3 * lanes;
   const registers = Math.max(plainRegisters + kept, scanRegisters(form, directive));
-  const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;
+  const turnsOfRow = together.reduce((sum, n) => sum + Math.ceil(chunks / n), 0);
   const outside = form.statements.flatMap(({ statement: { reads, writes } }) =>
     [...reads, ...writes].filter((a) => movesAlong(a) && !isLocal(a.tensor)),
   );
@@ -209,9 +226,24 @@ function workOf(
     registers,
     folds: folds.length,
     scans: scans.length,
-    passes,
+    passes: passing.length,
+    waits: keep === "memory" ? turnsOfRow : 1,
     widestBytes,
   };
+}
+
+/**
+ * Trips of a loop over a row whose loads are on the way together, of such words and so many instructions each: trips
+ * of a line of unknown length have guards, and wait for each other.
+ */
+function tripsAhead({ length }: RowsForm, words: number, slots: number): number {
+  if (constantValue(length) === undefined) return 1;
+  return Math.max(1, Math.floor(Math.min(loadedAhead / Math.max(1, words), hidingLatency / slots)));
+}
+
+function withoutWrites(region: Region): Region {
+  const statements = region.statements.map((s) => ({ ...s, writes: [] }));
+  return { ...region, statements };
 }
 
 /** Maps whose elements later statements compute again, once for each that reads them. */

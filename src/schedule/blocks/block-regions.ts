@@ -34,7 +34,7 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
       inTurn(
         placedResults(priceOf, pricing.target, splits),
         prologuesFor(priceOf, inTurn(orders, tails, splits)),
-        joinRows(priceOf),
+        joinRows(priceOf, splits),
         joinParts(priceOf),
         orders,
         foldedResults(priceOf, splits),

@@ -14,9 +14,14 @@ import { rowsForm } from "./rows-form.ts";
 const mostStatements = 8;
 const mostFolds = 40;
 
-/** @param priceOf nanoseconds of a region by its cheapest schedule */
-export function joinRows(priceOf: (region: Region) => number): LayOut {
+/**
+ * @param priceOf nanoseconds of a region by its cheapest schedule
+ * @param splits lays out what may become of a region that stays by itself
+ */
+export function joinRows(priceOf: (region: Region) => number, splits: LayOut): LayOut {
   return (regions, nests) => {
+    const alone = (region: Region): number =>
+      splits([region], nests).regions.reduce((ns, r) => ns + priceOf(r), 0);
     const analysed = analyseProgram(nests);
     const readers = regionsThatRead(regions);
     const taken = new Set<number>();
@@ -26,7 +31,7 @@ export function joinRows(priceOf: (region: Region) => number): LayOut {
       const members = chainFrom(first, regions, { analysed, readers, taken });
       if (members.length < 2) continue;
       const joined = join(members, regions, { analysed, readers });
-      const apart = members.reduce((sum, at) => sum + priceOf(regions[at]!), 0);
+      const apart = members.reduce((sum, at) => sum + alone(regions[at]!), 0);
       if (priceOf(joined) >= apart) continue;
       for (const at of members) taken.add(at);
       joinedAt.set(members.at(-1)!, joined);
