@@ -132,6 +132,24 @@ describe("rows by blocks", () => {
     expect(difference(graphOf(picked, "bf16", [3, 6000]), how)).toBeUndefined();
   });
 
+  it("rows that no thread keeps, longer than a turn of the block, and more than can be listed", () => {
+    const how = "threads 64 lanes 2 together 1 keep memory";
+    expect(difference(graphOf(softmax, "f32", [2, 450]), how)).toBeUndefined();
+    expect(difference(graphOf(norm, "f32", [2, 450]), how)).toBeUndefined();
+    for (const [dtype, length] of [
+      ["f32", 50_257],
+      ["f16", 50_256],
+    ] as const) {
+      const graph = graphOf(softmax, dtype, [300, length]);
+      const compiled = compileModel({ graph, weights: noWeights }, { target });
+      expect(compiled).toMatchObject({ ok: true, warnings: [] });
+      const { regions } = take(compiled);
+      expect(regions).toHaveLength(1);
+      const [directive] = regions[0]!.scheduled.schedule.directives;
+      expect(directive).toMatchObject({ kind: "rows", keep: "memory" });
+    }
+  });
+
   it("rows of any number and any length", () => {
     const [rows, length] = [variable("M"), variable("N")];
     const g = new GraphBuilder("rows");

@@ -205,8 +205,8 @@ class RowsLowering {
   }
 
   /**
-   * Each vector of the thread: copied out where they have registers, else a loop, before which the first one is
-   * copied out where it is `apart`.
+   * Each vector of the thread: copied out where they have registers, else a loop, beside which the first one is
+   * copied out where it is `apart`, and the one that the row ends in.
    */
   #eachChunk(
     block: Block,
@@ -232,21 +232,31 @@ class RowsLowering {
       }
       return;
     }
-    const trip = this.#context.names.fresh("part");
     const extent = simplify(ceilDiv(this.#form.length, width), this.#ranges);
-    if (apart) {
+    const partOf = (turn: IndexExpr): IndexExpr => (reversed ? sub(sub(extent, 1), turn) : turn);
+    const placeOf = (turn: IndexExpr, ranges: Chunk["ranges"]): IndexExpr =>
+      simplify(add(first, mul(width, partOf(turn))), ranges);
+    const alone = (turn: IndexExpr): void => {
       const own = block.inner();
-      chunk({ at: 0, turn: constant(0), block: own, from: first, ranges: this.#ranges });
+      chunk({ at: 0, turn, block: own, from: placeOf(turn, this.#ranges), ranges: this.#ranges });
       block.push(...own.statements);
-      if (constantValue(extent) === 1) return;
+    };
+    // Where a row ends within a turn of its threads, the others need no guards: their loads are on the way together.
+    const turns = constantValue(extent);
+    const isCut = turns !== undefined && turns > 1 && constantValue(this.#form.length)! % width > 0;
+    const before = apart || (isCut && reversed) ? 1 : 0;
+    const behind = isCut && !reversed ? 1 : 0;
+    if (before > 0) alone(constant(0));
+    const rest = sub(extent, before + behind);
+    if (constantValue(rest) !== 0) {
+      const trip = this.#context.names.fresh("part");
+      const ranges = new Map(this.#ranges).set(trip, loopRange(rest, this.#ranges));
+      block.loop(trip, rest, { kind: "serial" }, (inside) => {
+        const turn = add(variable(trip), before);
+        chunk({ at: 0, turn, block: inside, from: placeOf(turn, ranges), ranges });
+      });
     }
-    const rest = apart ? sub(extent, 1) : extent;
-    const ranges = new Map(this.#ranges).set(trip, loopRange(rest, this.#ranges));
-    block.loop(trip, rest, { kind: "serial" }, (inside) => {
-      const turn = apart ? add(variable(trip), 1) : variable(trip);
-      const part = reversed ? sub(sub(extent, 1), turn) : turn;
-      chunk({ at: 0, turn, block: inside, from: add(first, mul(width, part)), ranges });
-    });
+    if (behind > 0) alone(sub(extent, 1));
   }
 
   #site({ block, from, ranges }: Pick<Chunk, "block" | "from" | "ranges">): Site {
