@@ -162,18 +162,66 @@ function isMove({ opcode, reads, writes, operands }: PtxInstruction): boolean {
   );
 }
 
-/** Registers that loads of later trips fill while a trip of the block runs; 0: it is no loop that is copied out. */
+/**
+ * Registers that loads of later trips fill while a trip of the block runs; 0: it is no loop that is copied out. Of a
+ * loop that is copied out whole the loops around it are too, where all of that is short.
+ */
 export function aheadOfTrips(number: number, flow: PtxFlow, weights: readonly number[]): number {
-  const block = flow.blocks[number]!;
-  const { instructions, next, isRolled } = block;
-  if (isRolled || !next.includes(number)) return 0;
-  if (instructions.slice(0, -1).some((i) => fences.test(i.opcode))) return 0;
-  const loads = instructions.filter((i) => i.opcode.startsWith("ld.global"));
+  const { blocks } = flow;
+  const block = blocks[number]!;
+  if (!block.next.includes(number) || !isCopied([block])) return 0;
+  const loads = block.instructions.filter((i) => i.opcode.startsWith("ld.global"));
   const words = loads.flatMap((i) => i.writes).reduce((sum, w) => sum + weights[w]!, 0);
-  const size = instructions.filter((i) => !(isFree(i) || isMove(i))).length;
+  const size = sizeOf(block);
+  let trips = tripsOf(block, flow);
+  let copies = copiesOf(size, trips);
+  let [all, length] = [copies, size * copies];
+  let own: Stretch = { from: number, to: number };
+  while (copies === trips) {
+    const around = loopAround(own, blocks);
+    if (!around) break;
+    const others = [
+      ...blocks.slice(around.from, own.from),
+      ...blocks.slice(own.to + 1, around.to + 1),
+    ];
+    if (!isCopied(others)) break;
+    const whole = length + others.reduce((sum, b) => sum + sizeOf(b), 0);
+    trips = tripsOf(blocks[around.to]!, flow);
+    copies = copiesOf(whole, trips);
+    [all, length, own] = [all * copies, whole * copies, around];
+  }
   const onTheWay = Math.min(mostOnTheWay, Math.floor(hidingLatency / size) * words);
-  const trips = copiesOf(size, tripsOf(block, flow));
-  return Math.min((trips - 1) * words, Math.max(0, onTheWay - words));
+  return Math.min((all - 1) * words, Math.max(0, onTheWay - words));
+}
+
+/** Blocks behind each other, the first and the last one. */
+interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The next loop around a stretch, where nothing else of it is a loop. */
+function loopAround({ from, to }: Stretch, blocks: readonly PtxBlock[]): Stretch | undefined {
+  for (let end = to + 1; end < blocks.length; end++) {
+    const back = blocks[end]!.next.filter((n) => n <= end);
+    if (back.length === 0) continue;
+    const [begin, ...others] = back;
+    if (others.length > 0 || begin! > from) return undefined;
+    const before = blocks.slice(begin, from).some((b, i) => b.next.some((n) => n <= begin! + i));
+    return before ? undefined : { from: begin!, to: end };
+  }
+  return undefined;
+}
+
+/** Whether nothing keeps an assembler from copying blocks out. */
+function isCopied(blocks: readonly PtxBlock[]): boolean {
+  const keeps = ({ opcode }: PtxInstruction): boolean =>
+    fences.test(opcode) && !opcode.startsWith("bra");
+  return blocks.every(({ instructions, isRolled }) => !(isRolled || instructions.some(keeps)));
+}
+
+function sizeOf({ instructions }: PtxBlock): number {
+  return instructions.filter((i) => !(isFree(i) || isMove(i))).length;
 }
 
 /** What a loop has by itself: its counter, its test and its branch, and copies from register to register. */

@@ -148,6 +148,27 @@ describe("what an assembler brings forward", () => {
   });
 });
 
+describe("loops in loops", () => {
+  const nest = (inner: number, outer: number): number =>
+    estimateRegisters({
+      maxRegisters: 255,
+      text: entry(
+        ...["mov.b32 %r8, 0;", "L1:", "mov.b32 %r9, 0;", "L0:"],
+        ...[2, 3, 4, 5].map((r) => `ld.global.nc.b32 %r${r}, [%d0+${512 * r}];`),
+        ...[2, 3, 4, 5].map((r) => `fma.rn.f32 %r1, %r${r}, %r0, %r1;`),
+        ...["add.s64 %d0, %d0, 4096;", "add.s32 %r9, %r9, 1;", `setp.lt.s32 %p0, %r9, ${inner};`],
+        ...["@%p0 bra L0;", "add.s32 %r8, %r8, 1;", `setp.lt.s32 %p1, %r8, ${outer};`],
+        ...["@%p1 bra L1;", "st.global.b32 [%d1], %r1;", "ret;"],
+      ),
+    } as never);
+
+  it("are copied out together where both are short", () => {
+    expect(nest(3, 3)).toBeGreaterThan(nest(3, 1) + 15);
+    expect(nest(3, 3)).toBeGreaterThan(nest(1, 3) + 10);
+    expect(nest(1000, 3)).toBe(nest(1000, 1));
+  });
+});
+
 describe("loads behind each other", () => {
   it("are those whose place another one brought", () => {
     const load = (to: string, from: string): string => `ld.global.nc.b32 ${to}, [${from}];`;
