@@ -560,7 +560,11 @@ export const plantedFaults: readonly PlantedFault[] = [
   ]),
   ...inFile("src/verdict/tolerance.ts", verdicts, [
     ["Math.sqrt(terms)", "terms", "the tolerance grows with the length of a sum"],
-    ["before + own + stored + Math", "own + stored + Math", "only the last step may round"],
+    [
+      "before + own + inside + stored + Math",
+      "own + inside + stored + Math",
+      "only the last step may round",
+    ],
     ["Number.isNaN(distance) ? Infinity : distance", "distance", "NaN agrees with everything"],
     [" || found.dtype !== expected.dtype", "", "another dtype agrees"],
     [

@@ -4,7 +4,14 @@ import { GraphBuilder } from "../graph/builder.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { refTensor } from "../semantics/tensor.ts";
-import { compareTensors, hasSteps, isMovable, tolerancesOf, worstDifference } from "./tolerance.ts";
+import {
+  compareTensors,
+  hasSteps,
+  isMovable,
+  leastOfHalves,
+  tolerancesOf,
+  worstDifference,
+} from "./tolerance.ts";
 
 describe("tolerancesOf", () => {
   it("grows with the length of sums along a path", () => {
@@ -41,6 +48,33 @@ describe("tolerancesOf values of 16 bits", () => {
     const [f32, bf16] = [2 * 2 ** -23, 2 * 2 ** -7];
     expect(tolerancesOf(value, { isMoved: true })).toEqual([3 * f32, 2 * f32 + bf16]);
     expect(isMovable(value)).toBe(true);
+  });
+});
+
+describe("what is granted of roundings to 16 bits in any case", () => {
+  const scanned = (steps: number) => {
+    const b = new GraphBuilder("g");
+    const row = tensorType("f16", 1, 8);
+    const start = b.input("start", row);
+    const rows = b.input("rows", tensorType("f16", steps, 1, 8));
+    const declared = [start, rows].map((_, i) => ({ name: `i${i}`, type: row }));
+    const body = b.subgraph("step", declared, (w, [state, element]) => {
+      const next = w.add(state!, element!);
+      return [next, next];
+    });
+    const axes = { inputAxes: [0], outputAxes: [0] };
+    const orders = { inputReversed: [false], outputReversed: [false] };
+    const attrs = { body, carried: 1, sequences: 1, ...axes, ...orders };
+    return leastOfHalves(b.finish(b.nodes("scan", [start, rows], attrs)));
+  };
+
+  it("is the coarsest once, and those of bodies for each trip as they add up", () => {
+    const f16 = 2 * 2 ** -10;
+    expect(scanned(1)).toBeCloseTo(f16 + f16, 12);
+    expect(scanned(100)).toBeCloseTo(f16 + 10 * f16, 12);
+    const g = new GraphBuilder("g");
+    const half = g.cast(g.cast(g.input("x", tensorType("f32", 4)), "f16"), "bf16");
+    expect(leastOfHalves(g.finish([g.cast(half, "f32")]))).toBe(2 * 2 ** -7);
   });
 });
 

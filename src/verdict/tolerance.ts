@@ -15,7 +15,7 @@
  * second time with every integer changed that is near enough to an edge, and with no value rounded to 16 bits.
  */
 import { flopsOf, rangesOf } from "../graph/counts.ts";
-import type { Graph, Node, ValueId } from "../graph/graph.ts";
+import type { Graph, Node, NodeOf, ValueId } from "../graph/graph.ts";
 import { narrowedBits } from "../graph/narrowing.ts";
 import { subgraphsOf } from "../graph/op-table.ts";
 import { elementsOf } from "../graph/tensor-type.ts";
@@ -73,13 +73,49 @@ export function errorsOf(
       const { dtype } = graph.values[output]!.type;
       const stored = storedRounding(dtype);
       const isKnown = isMoved && isHalfDType(dtype);
-      sums.set(output, before + own + (isKnown ? 0 : stored));
+      const inside = isMoved ? 0 : roundingsInBodies(node, graph);
+      sums.set(output, before + own + inside + (isKnown ? 0 : stored));
       squares.set(output, known + quantised);
       if (dtypes[dtype].kind !== "float") continue;
-      errors.set(output, before + own + stored + Math.sqrt(known + quantised));
+      errors.set(output, before + own + inside + stored + Math.sqrt(known + quantised));
     }
   }
   return errors;
+}
+
+/**
+ * What is granted of roundings to 16 bits whatever the second run of the oracle finds: the coarsest of a graph once,
+ * because of few outputs some happen to be the same without it; and those in bodies of control flow for each of their
+ * trips, adding up as roundings of either sign do, because the second run has them too.
+ */
+export function leastOfHalves(graph: Graph): number {
+  const largest = graph.values.reduce((most, { type }) => Math.max(most, halfRounding(type)), 0);
+  const inside = graph.nodes.reduce((sum, node) => sum + roundingsInBodies(node, graph), 0);
+  return largest + inside;
+}
+
+function halfRounding({ dtype }: { readonly dtype: DType }): number {
+  return isHalfDType(dtype) ? storedRounding(dtype) : 0;
+}
+
+/** Of a loop whose trips data decide. */
+const tripsTaken = 256;
+
+function roundingsInBodies(node: Node, graph: Graph): number {
+  const each = subgraphsOf(node).flatMap((body) =>
+    body.nodes.flatMap((n) => [
+      ...n.outputs.map((v) => halfRounding(body.values[v]!.type)),
+      roundingsInBodies(n, body),
+    ]),
+  );
+  const once = Math.hypot(...each);
+  if (once === 0 || node.op === "if") return once;
+  return once * Math.sqrt(node.op === "scan" ? stepsOf(node, graph) : tripsTaken);
+}
+
+function stepsOf(node: NodeOf<"scan">, graph: Graph): number {
+  const sequence = graph.values[node.inputs[node.attrs.carried]!]!.type;
+  return rangeOf(sequence.shape[node.attrs.inputAxes[0]!]!, rangesOf(graph)).max;
 }
 
 /** Programs round in another order than the oracle: other values change, and further on more. */
@@ -97,7 +133,7 @@ export function moveTolerances(
 ): readonly number[] {
   return expected.map((tensor, i) => {
     const { kind, bits } = dtypes[tensor.dtype];
-    if (kind !== "float" && bits > 8) return 0;
+    if (kind === "bool" || (kind !== "float" && bits > 8)) return 0;
     const { relative } = worstDifference(near[i]!, tensor);
     return Number.isFinite(relative) ? movesGranted * relative : 0;
   });
@@ -110,7 +146,14 @@ export function isQuantised(graph: Graph): boolean {
 
 /** Whether programs may differ from the oracle by more than roundings of 32 bits, as `moveTolerances` says. */
 export function isMovable(graph: Graph): boolean {
-  return isQuantised(graph) || graph.values.some(({ type }) => isHalfDType(type.dtype));
+  return isQuantised(graph) || holdsHalves(graph);
+}
+
+function holdsHalves({ values, nodes }: Graph): boolean {
+  return (
+    values.some(({ type }) => isHalfDType(type.dtype)) ||
+    nodes.some((n) => subgraphsOf(n).some(holdsHalves))
+  );
 }
 
 /**
@@ -134,10 +177,8 @@ function stepOf(node: Node, graph: Graph): number {
 /** Of a scan: one step of the quantisations in its body for each step that it makes. */
 function quantisedSquares(node: Node, graph: Graph): number {
   if (node.op !== "scan") return 0;
-  const sequence = graph.values[node.inputs[node.attrs.carried]!]!.type;
-  const steps = rangeOf(sequence.shape[node.attrs.inputAxes[0]!]!, rangesOf(graph)).max;
   const each = subgraphsOf(node).flatMap((body) => body.nodes.map((n) => stepOf(n, body) ** 2));
-  return steps * each.reduce((a, b) => a + b, 0);
+  return stepsOf(node, graph) * each.reduce((a, b) => a + b, 0);
 }
 
 /** Where two tensors differ most, relative to the largest expected value. */

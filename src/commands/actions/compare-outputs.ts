@@ -54,7 +54,7 @@ export function compareOutputs(sides: Sides): ComparedOutputs {
     .filter((o) => o.agrees)
     .flatMap((o) => {
       const isFloat = isFloatDType(found[o.name]!.dtype);
-      return sayingLittle(o, ports, isFloat);
+      return [...sayingLittle(o, ports, isFloat), ...grantingMuch(o)];
     });
   return { outputs, text: tableOf(outputs), failed, warnings };
 }
@@ -102,6 +102,17 @@ function differs(
       ],
     },
   );
+}
+
+/** Of the largest value: beyond it zero is as right as what is expected. */
+const muchGranted = 0.5;
+
+function grantingMuch({ name, tolerance }: ComparedOutput): readonly Diagnostic[] {
+  if (tolerance < muchGranted) return [];
+  const message = `output ${name}: a tolerance of ${tolerance.toPrecision(2)} of the largest value grants nearly anything: values near an edge decide it`;
+  const help =
+    "compare another output, or inputs further from the edge (--seed, --input NAME=FILE.npy)";
+  return [diagnostic("CLI009", message, { severity: "warning", help })];
 }
 
 function sayingNothing(output: ComparedOutput, ports: Sides["ports"]): Diagnostic {

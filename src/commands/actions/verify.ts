@@ -5,16 +5,19 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
+import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { keepRange } from "../../graph/transforms/keep-range.ts";
 import { keepWide } from "../../graph/transforms/keep-wide.ts";
 import { runGraph, runNearEdges } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
+import { isFloatDType } from "../../semantics/dtype.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import {
   errorsOf,
   hasSteps,
   isMovable,
+  leastOfHalves,
   moveTolerances,
   tolerancesOf,
 } from "../../verdict/tolerance.ts";
@@ -91,15 +94,15 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const expected =
     args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
-  const moves = isMovable(graph) ? movesOf(args, compared, feeds, expected.value) : ok([]);
+  const moves = movesOf(args, compared, feeds, expected.value);
   if (!moves.ok) return moves;
-  const isMoved = moves.value.length > 0;
+  const { isMoved, tolerances: granting } = moves.value;
   const { outputs, text, failed, warnings } = compareOutputs({
     ports,
     found: found.value,
     expected: expected.value,
     tolerances: tolerancesOf(fed, { isMoved }).map(
-      (t, i) => t + compared.granted + (moves.value[i] ?? 0),
+      (t, i) => t + compared.granted + (granting[i] ?? 0),
     ),
     isStepped: hasSteps(graph),
     against: args.against,
@@ -108,10 +111,9 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
-  const moved = isMoved ? { moves: moves.value } : {};
+  const moved = granting.length > 0 ? { moves: granting } : {};
   const data = { ...asked, coverage, ...approximation, ...moved, outputs };
-  const told =
-    text + grantedError(granted) + grantedMoves(moves.value) + smallerShapes(shapes, ends);
+  const told = text + grantedError(granted) + grantedMoves(granting) + smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
 
@@ -126,28 +128,54 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   return verifyGiven({ ...args, shape, given: given.value }, context);
 };
 
-/** What steps of the model's quantisations and roundings to 16 bits may move each output; against onnxruntime, where the oracle has the time. */
+/** What is granted beside the roundings of 32 bits, and whether it was measured. */
+interface Moves {
+  readonly tolerances: readonly number[];
+  readonly isMoved: boolean;
+}
+
+/**
+ * What steps of the model's quantisations and roundings to 16 bits may move each output: by a second run of the
+ * oracle; against onnxruntime by the model alone, where the oracle has no time for that.
+ */
 function movesOf(
   { against, budget }: VerifyArgs,
-  { reference, ports }: Compared,
+  { reference, ports, graph }: Compared,
   feeds: Tensors,
   expected: readonly RefTensor[],
-): Result<readonly number[]> {
+): Result<Moves> {
   const model = reference();
   if (!model.ok) return model;
-  const { graph: own, weights } = keepRange(model.value);
+  if (!isMovable(graph) && !isMovable(model.value.graph))
+    return ok({ tolerances: [], isMoved: false });
+  const { graph: own, weights } = coreOf(keepRange(model.value));
   const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
   const names = ports.inputs.map((p) => p.name);
   const symbols = extentsOf(own, names, feeds);
   const fed = atTrips(own, names, feeds);
-  if (against !== "oracle" && 2 * oracleSeconds(fed, symbols) > budget) return ok([]);
+  if (against !== "oracle" && 2 * oracleSeconds(fed, symbols) > budget)
+    return ok({ tolerances: tolerancesOf(atExtents(fed, symbols)), isMoved: false });
   const oracle = against === "oracle" ? ok(expected) : runGraph(own, inputs, weights);
   if (!oracle.ok) return oracle;
   const { model: wide } = keepWide({ graph: own, weights }, { everywhere: true });
   const near = runNearEdges(wide.graph, inputs, wide.weights, (core) =>
     errorsOf(atExtents(core, symbols)),
   );
-  return near.ok ? ok(moveTolerances(near.value, oracle.value)) : near;
+  if (!near.ok) return near;
+  const least = leastOfHalves(atExtents(fed, symbols));
+  const moved = moveTolerances(near.value, oracle.value);
+  const isFloat = (i: number): boolean => isFloatDType(oracle.value[i]!.dtype);
+  return ok({ tolerances: moved.map((m, i) => m + (isFloat(i) ? least : 0)), isMoved: true });
+}
+
+/** Of composites nothing is kept wide. */
+function coreOf({
+  graph,
+  weights,
+}: Pick<Model, "graph" | "weights">): Pick<Model, "graph" | "weights"> {
+  const core = expandComposites(graph);
+  const read = (key: string) => core.constants.get(key) ?? weights.read(key);
+  return { graph: core.graph, weights: { read } };
 }
 
 function atExtents(graph: Graph, extents: Symbols): Graph {
