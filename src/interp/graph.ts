@@ -6,6 +6,7 @@
  */
 import type { Graph, Node, ShapeConstraint, ValueId, WeightStore } from "../graph/graph.ts";
 import { narrowedBits } from "../graph/narrowing.ts";
+import { traitsOf } from "../graph/op-table.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { evaluate, type IndexExpr, substitute, variablesOf } from "../semantics/index-expr.ts";
@@ -18,6 +19,7 @@ import { BodyWork, mostBodyWork } from "./body-work.ts";
 import { onOtherSide } from "./edge-steps.ts";
 import { emptyResults } from "./empty-results.ts";
 import { type GraphPlan, planGraph, type Step } from "./graph-plan.ts";
+import { nudged, rounds } from "./nudged.ts";
 
 /** A store for graphs whose weights are all inline. */
 export const noWeights: WeightStore = {
@@ -61,22 +63,35 @@ export function runNearEdges(
   return runExpanded(graph, inputs, { weights, errorsOf });
 }
 
+/**
+ * As runGraph, where every value that is rounded to f32 is a neighbour of what it is (nudged.ts): how far the outputs
+ * are from those of runGraph says how much the model hangs on last bits, for these inputs. What is inside of bodies stays.
+ */
+export function runNudged(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  weights: WeightStore,
+): Result<readonly RefTensor[]> {
+  return runExpanded(graph, inputs, { weights, isNudged: true });
+}
+
 interface RunParts {
   readonly weights: WeightStore;
   readonly errorsOf?: ErrorsOf;
+  readonly isNudged?: boolean;
   readonly work?: BodyWork;
 }
 
 function runExpanded(
   graph: Graph,
   inputs: readonly RefTensor[],
-  { weights, errorsOf, work }: RunParts,
+  { weights, errorsOf, isNudged, work }: RunParts,
 ): Result<readonly RefTensor[]> {
   return attempt(() => {
     const expanded = expandComposites(graph);
     const store = withConstants(weights, expanded.constants);
     const errors = errorsOf?.(expanded.graph);
-    return new GraphRun(expanded.graph, store, new Map(), { errors, work }).run(inputs);
+    return new GraphRun(expanded.graph, store, new Map(), { errors, isNudged, work }).run(inputs);
   });
 }
 
@@ -115,6 +130,8 @@ export function bindGraphSymbols(
 interface GraphRunOptions {
   /** See runNearEdges. */
   readonly errors?: ReadonlyMap<ValueId, number> | undefined;
+  /** See runNudged. */
+  readonly isNudged?: boolean | undefined;
   /** What the bodies inside may take together. */
   readonly work?: BodyWork | undefined;
   /** Whether it is of a body. */
@@ -218,7 +235,10 @@ class GraphRun implements ReferenceContext<Graph> {
   #runNode(node: Node, plan: GraphPlan): readonly RefTensor[] {
     const inputs = node.inputs.map((v) => this.#valueOf(v, plan));
     const made = this.#runReference(node, inputs);
-    const error = this.#options.errors?.get(node.inputs[0]!) ?? 0;
+    const { errors, isNudged } = this.#options;
+    if (isNudged && rounds(traitsOf(node, this.#graph)))
+      return made.map((tensor, i) => nudged(tensor, node.outputs[i]!));
+    const error = errors?.get(node.inputs[0]!) ?? 0;
     if (error === 0 || narrowedBits(node, this.#graph) === 0) return made;
     const run = (x: RefTensor) => this.#runReference(node, [x, ...inputs.slice(1)]);
     return onOtherSide(inputs, made, error, run);

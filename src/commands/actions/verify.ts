@@ -5,22 +5,12 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
-import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { keepRange } from "../../graph/transforms/keep-range.ts";
-import { keepWide } from "../../graph/transforms/keep-wide.ts";
-import { runGraph, runNearEdges } from "../../interp/graph.ts";
+import { runGraph } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
-import { isFloatDType } from "../../semantics/dtype.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import {
-  errorsOf,
-  hasSteps,
-  isMovable,
-  leastOfHalves,
-  moveTolerances,
-  tolerancesOf,
-} from "../../verdict/tolerance.ts";
+import { hasSteps, isMovable, tolerancesOf } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
@@ -30,6 +20,7 @@ import { openStaged, startStages } from "../library/staged-session.ts";
 import { atSizes } from "./at-sizes.ts";
 import { compareOutputs } from "./compare-outputs.ts";
 import { extentsOf, shapesOfInputs } from "./given-inputs.ts";
+import { conditionsOf, movesOf } from "./grants.ts";
 import { ofDrawn, randomInputs, readInputs } from "./inputs.ts";
 import { feedsOfPeer, type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
@@ -94,26 +85,38 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const expected =
     args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
-  const moves = movesOf(args, compared, feeds, expected.value);
+  const reference = { ...compared, ...args, feeds, expected: expected.value };
+  const moves = movesOf(reference);
   if (!moves.ok) return moves;
   const { isMoved, tolerances: granting } = moves.value;
-  const { outputs, text, failed, warnings } = compareOutputs({
-    ports,
-    found: found.value,
-    expected: expected.value,
-    tolerances: tolerancesOf(fed, { isMoved }).map(
-      (t, i) => t + compared.granted + (granting[i] ?? 0),
-    ),
-    isStepped: hasSteps(graph),
-    against: args.against,
-  });
+  const tolerances = tolerancesOf(fed, { isMoved }).map(
+    (t, i) => t + compared.granted + (granting[i] ?? 0),
+  );
+  const sides = { ports, found: found.value, expected: expected.value, against: args.against };
+  const judge = (beside: readonly number[]) =>
+    compareOutputs({
+      ...sides,
+      isStepped: hasSteps(graph),
+      tolerances: tolerances.map((t, i) => t + (beside[i] ?? 0)),
+    });
+  const plain = judge([]);
+  // Asked only where it matters: it takes the oracle once more.
+  const conditions = plain.failed.length > 0 ? conditionsOf(reference) : ok([]);
+  if (!conditions.ok) return conditions;
+  const { outputs, text, failed, warnings } = judge(conditions.value);
   const { granted, target, threads } = compared;
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
   const moved = granting.length > 0 ? { moves: granting } : {};
-  const data = { ...asked, coverage, ...approximation, ...moved, outputs };
-  const told = text + grantedError(granted) + grantedMoves(granting) + smallerShapes(shapes, ends);
+  const hung = conditions.value.length > 0 ? { conditions: conditions.value } : {};
+  const data = { ...asked, coverage, ...approximation, ...moved, ...hung, outputs };
+  const told =
+    text +
+    grantedError(granted) +
+    grantedMoves(granting) +
+    grantedConditions(conditions.value) +
+    smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
 
@@ -127,64 +130,6 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   const shape = [...args.shape, ...shapes.value];
   return verifyGiven({ ...args, shape, given: given.value }, context);
 };
-
-/** What is granted beside the roundings of 32 bits, and whether it was measured. */
-interface Moves {
-  readonly tolerances: readonly number[];
-  readonly isMoved: boolean;
-}
-
-/**
- * What steps of the model's quantisations and roundings to 16 bits may move each output: by a second run of the
- * oracle; against onnxruntime by the model alone, where the oracle has no time for that.
- */
-function movesOf(
-  { against, budget }: VerifyArgs,
-  { reference, ports, graph }: Compared,
-  feeds: Tensors,
-  expected: readonly RefTensor[],
-): Result<Moves> {
-  const model = reference();
-  if (!model.ok) return model;
-  if (!isMovable(graph) && !isMovable(model.value.graph))
-    return ok({ tolerances: [], isMoved: false });
-  const { graph: own, weights } = coreOf(keepRange(model.value));
-  const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
-  const names = ports.inputs.map((p) => p.name);
-  const symbols = extentsOf(own, names, feeds);
-  const fed = atTrips(own, names, feeds);
-  if (against !== "oracle" && 2 * oracleSeconds(fed, symbols) > budget)
-    return ok({ tolerances: tolerancesOf(atExtents(fed, symbols)), isMoved: false });
-  const oracle = against === "oracle" ? ok(expected) : runGraph(own, inputs, weights);
-  if (!oracle.ok) return oracle;
-  const { model: wide } = keepWide({ graph: own, weights }, { everywhere: true });
-  const near = runNearEdges(wide.graph, inputs, wide.weights, (core) =>
-    errorsOf(atExtents(core, symbols)),
-  );
-  if (!near.ok) return near;
-  const least = leastOfHalves(atExtents(fed, symbols));
-  const moved = moveTolerances(near.value, oracle.value);
-  const isFloat = (i: number): boolean => isFloatDType(oracle.value[i]!.dtype);
-  return ok({ tolerances: moved.map((m, i) => m + (isFloat(i) ? least : 0)), isMoved: true });
-}
-
-/** Of composites nothing is kept wide. */
-function coreOf({
-  graph,
-  weights,
-}: Pick<Model, "graph" | "weights">): Pick<Model, "graph" | "weights"> {
-  const core = expandComposites(graph);
-  const read = (key: string) => core.constants.get(key) ?? weights.read(key);
-  return { graph: core.graph, weights: { read } };
-}
-
-function atExtents(graph: Graph, extents: Symbols): Graph {
-  const symbols = graph.symbols.map((s) => {
-    const extent = extents.get(s.name);
-    return extent === undefined ? s : { ...s, min: extent, max: extent };
-  });
-  return { ...graph, symbols };
-}
 
 /** At which extents is compared: inputs that are given have theirs. Undefined: the oracle takes too long. */
 function shapesFor(
@@ -344,6 +289,12 @@ function grantedMoves(moves: readonly number[]): string {
   const most = Math.max(0, ...moves);
   if (most === 0) return "";
   return `\nvalues within their rounding of a quantisation's edge, and values of 16 bits that are rounded elsewhere, may move outputs by ${most.toExponential(2)}: it is part of the tolerance`;
+}
+
+function grantedConditions(conditions: readonly number[]): string {
+  const most = Math.max(0, ...conditions);
+  if (most === 0) return "";
+  return `\nresults hang on the last bits of f32: other roundings move outputs by ${most.toExponential(2)}, which is part of the tolerance`;
 }
 
 /** What to say where the largest shapes were over the budget. */
