@@ -274,7 +274,11 @@ export function inferCall<K extends OpKind>(
     reject("GRF001", `${op} takes ${wanted} operands, but has ${inputs.length}`, { at: ctx.at });
   }
   const [fault] = attrFaults(schemaOf(op), attrs as AnyAttrs);
-  if (fault !== undefined) reject("GRF003", `${op}: ${fault}`, { at: ctx.at });
+  if (fault !== undefined) {
+    const help =
+      "correct the attribute where the model is exported: the operator's page says what it may be";
+    reject("GRF003", `${op}: ${fault}`, { at: ctx.at, help });
+  }
   return withinExactIntegers(
     () => info.infer(inputs, attrs, ctx),
     (why) => reject("SHP004", `${op}: ${why}`, { at: ctx.at, help: "make the extents smaller" }),

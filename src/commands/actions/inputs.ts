@@ -137,7 +137,10 @@ export function ofDrawn<T>(
   if (ran.ok || !ran.diagnostics.some((d) => d.code === "RUN006")) return ran;
   const drawn = Object.entries(feeds).filter(([name]) => !Object.hasOwn(given, name));
   const integers = drawn.filter(([, t]) => !isFloatDType(t.dtype));
-  const names = (integers.length > 0 ? integers : drawn).map(([name]) => name);
+  // What was given is a place in a table before floats that were drawn are.
+  const isGiven = Object.values(given).some((t) => !isFloatDType(t.dtype));
+  const suspects = integers.length > 0 || isGiven ? integers : drawn;
+  const names = suspects.map(([name]) => name);
   if (names.length === 0) return ran;
   const help = `the inputs were drawn at random, among them ${names.join(", ")}: give what is a place in a table by ${options}`;
   return fail(...ran.diagnostics.map((d) => (d.code === "RUN006" ? { ...d, help } : d)));

@@ -33,28 +33,36 @@ export class WireMeter {
   }
 
   checkFile(bytes: number): void {
-    if (bytes > this.#limits.bytes) exceed(`${bytes} bytes`, this.#limits.bytes);
+    if (bytes > this.#limits.bytes) exceed(`${bytes} bytes`, this.#limits.bytes, cures.bytes);
   }
 
   checkDepth(depth: number): void {
-    if (depth > this.#limits.depth) exceed(`${depth} nested messages`, this.#limits.depth);
+    if (depth > this.#limits.depth)
+      exceed(`${depth} nested messages`, this.#limits.depth, cures.depth);
   }
 
   checkItems(count: number, field: string): void {
     const { items } = this.#limits;
-    if (count > items) exceed(`${count} list items in "${field}" of an attribute`, items);
+    if (count <= items) return;
+    exceed(`${count} list items in "${field}" of an attribute`, items, cures.items);
   }
 
   /** About `bytes` of memory for something new. */
   charge(bytes: number): void {
     this.#memory += bytes;
     if (this.#memory <= this.#limits.memory) return;
-    exceed(`more than ${this.#limits.memory} bytes of nodes, texts and lists`, this.#limits.memory);
+    const { memory } = this.#limits;
+    exceed(`more than ${memory} bytes of nodes, texts and lists`, memory, cures.memory);
   }
 }
 
-function exceed(what: string, allowed: number): never {
-  reject("ONX002", `the model has ${what}, at most ${allowed} are read`, {
-    help: "store large tensors as raw_data or external data; a model this large is likely damaged",
-  });
+const cures = {
+  bytes: "store large tensors as external data",
+  depth: "flatten branches and functions: a model nested this deeply is likely damaged",
+  items: "store the numbers as a tensor where the operator takes one, or split the model",
+  memory: "store large tensors as raw_data or external data, or split the model",
+} as const;
+
+function exceed(what: string, allowed: number, help: string): never {
+  reject("ONX002", `the model has ${what}, at most ${allowed} are read`, { help });
 }
