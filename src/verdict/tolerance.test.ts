@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { exitCodeOf } from "../commands/exit-codes.ts";
 import { GraphBuilder } from "../graph/builder.ts";
+import type { Graph, ValueId } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
+import type { OpWriter } from "../graph/op-writer.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { refTensor } from "../semantics/tensor.ts";
 import {
@@ -12,6 +14,27 @@ import {
   tolerancesOf,
   worstDifference,
 } from "./tolerance.ts";
+
+/** A scan over rows of eight elements, whose state and output is what `next` makes of the state and a row. */
+function scanOf(
+  dtype: "f16" | "f32",
+  steps: number,
+  next: (w: OpWriter, state: ValueId, element: ValueId) => ValueId,
+): Graph {
+  const b = new GraphBuilder("g");
+  const row = tensorType(dtype, 1, 8);
+  const start = b.input("start", row);
+  const rows = b.input("rows", tensorType(dtype, steps, 1, 8));
+  const declared = [start, rows].map((_, i) => ({ name: `i${i}`, type: row }));
+  const body = b.subgraph("step", declared, (w, [state, element]) => {
+    const made = next(w, state!, element!);
+    return [made, made];
+  });
+  const axes = { inputAxes: [0], outputAxes: [0] };
+  const orders = { inputReversed: [false], outputReversed: [false] };
+  const attrs = { body, carried: 1, sequences: 1, ...axes, ...orders };
+  return b.finish(b.nodes("scan", [start, rows], attrs));
+}
 
 describe("tolerancesOf", () => {
   it("grows with the length of sums along a path", () => {
@@ -52,21 +75,8 @@ describe("tolerancesOf values of 16 bits", () => {
 });
 
 describe("what is granted of roundings to 16 bits in any case", () => {
-  const scanned = (steps: number) => {
-    const b = new GraphBuilder("g");
-    const row = tensorType("f16", 1, 8);
-    const start = b.input("start", row);
-    const rows = b.input("rows", tensorType("f16", steps, 1, 8));
-    const declared = [start, rows].map((_, i) => ({ name: `i${i}`, type: row }));
-    const body = b.subgraph("step", declared, (w, [state, element]) => {
-      const next = w.add(state!, element!);
-      return [next, next];
-    });
-    const axes = { inputAxes: [0], outputAxes: [0] };
-    const orders = { inputReversed: [false], outputReversed: [false] };
-    const attrs = { body, carried: 1, sequences: 1, ...axes, ...orders };
-    return leastOfHalves(b.finish(b.nodes("scan", [start, rows], attrs)));
-  };
+  const scanned = (steps: number) =>
+    leastOfHalves(scanOf("f16", steps, (w, state, element) => w.add(state, element)));
 
   it("is the coarsest once, and those of bodies for each trip as they add up", () => {
     const f16 = 2 * 2 ** -10;
@@ -80,22 +90,13 @@ describe("what is granted of roundings to 16 bits in any case", () => {
 
 describe("tolerancesOf a scan", () => {
   /** A state that is added to each element, read as bytes or as it is; 16 steps. */
-  const scanned = (quantised: boolean) => {
-    const b = new GraphBuilder("g");
-    const row = tensorType("f32", 1, 8);
-    const start = b.input("start", row);
-    const rows = b.input("rows", tensorType("f32", 16, 1, 8));
-    const declared = [start, rows].map((_, i) => ({ name: `i${i}`, type: row }));
-    const body = b.subgraph("step", declared, (w, [state, element]) => {
-      const [bytes] = quantised ? w.nodes("dynamicQuantizeLinear", [state!], {}) : [state!];
-      const next = w.add(w.cast(bytes!, "f32"), element!);
-      return [next, next];
-    });
-    const axes = { inputAxes: [0], outputAxes: [0] };
-    const orders = { inputReversed: [false], outputReversed: [false] };
-    const attrs = { body, carried: 1, sequences: 1, ...axes, ...orders };
-    return tolerancesOf(b.finish(b.nodes("scan", [start, rows], attrs)));
-  };
+  const scanned = (quantised: boolean) =>
+    tolerancesOf(
+      scanOf("f32", 16, (w, state, element) => {
+        const [bytes] = quantised ? w.nodes("dynamicQuantizeLinear", [state], {}) : [state];
+        return w.add(w.cast(bytes!, "f32"), element);
+      }),
+    );
   it("allows for a step of what the body quantises, for each of its steps", () => {
     const [plain] = scanned(false);
     const [fed] = scanned(true);

@@ -1,9 +1,7 @@
 /** Vectors in memory: in how many pieces, by what divides their places. */
 import { describe, expect, it } from "vitest";
-import { parseProgram } from "../../program/program-parse.ts";
 import * as ix from "../../semantics/index-expr.ts";
-import { architectures } from "../../target/architectures/index.ts";
-import { emitPtx } from "./emit-program.ts";
+import { emittedText } from "./emitted-text.test-support.ts";
 import { alignmentOf } from "./memory-access.ts";
 
 describe("what divides an address", () => {
@@ -32,7 +30,7 @@ describe("places in swizzled shared memory", () => {
   /** Stores of a thread to rows of a tile, of as many bytes as the swizzle spans. */
   const textOf = (span: number, rows: readonly number[]): string => {
     const stores = rows.map((row) => `store tile[${row}, 2*mod(t, 8)] = load.f32x2 x[2*t]`);
-    const read = parseProgram(`program p for "h200" {
+    return emittedText(`program p for "h200" {
       buffer x : input memory f32 [64] at caller + (0) source "x"
       kernel k region "k" {
         grid blocks (b < 1)
@@ -41,10 +39,6 @@ describe("places in swizzled shared memory", () => {
       }
       tasks { launch k after previous }
     }`);
-    if (!read.ok) throw new Error(read.diagnostics.map((d) => `${d.at}: ${d.message}`).join("\n"));
-    const made = emitPtx(read.value, architectures.get("sm_90a")!);
-    if (!made.ok) throw new Error(made.diagnostics.map((d) => d.message).join("\n"));
-    return made.value.text;
   };
 
   it.each([32, 64, 128])("share a register every eight rows of %d bytes", (span) => {

@@ -1,11 +1,9 @@
 /** Elements below a byte as whole words: what lanes hold where the guard of a load fails. */
 import { describe, expect, it } from "vitest";
-import { parseProgram } from "../../program/program-parse.ts";
-import { architectures } from "../../target/architectures/index.ts";
-import { emitPtx } from "./emit-program.ts";
+import { emittedText } from "./emitted-text.test-support.ts";
 
 function textOf(dtype: string, fill: string): string {
-  const read = parseProgram(`program p for "h200" {
+  return emittedText(`program p for "h200" {
     buffer x : input memory ${dtype} [256] at caller + (0) source "x"
     buffer y : output memory f32 [256] at caller + (128) source "y"
     kernel k region "k" {
@@ -16,10 +14,6 @@ function textOf(dtype: string, fill: string): string {
     }
     tasks { launch k after previous }
   }`);
-  if (!read.ok) throw new Error(read.diagnostics.map((d) => `${d.at}: ${d.message}`).join("\n"));
-  const made = emitPtx(read.value, architectures.get("sm_90a")!);
-  if (!made.ok) throw new Error(made.diagnostics.map((d) => d.message).join("\n"));
-  return made.value.text;
 }
 
 describe("vectors of elements below a byte", () => {
