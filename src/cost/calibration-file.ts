@@ -1,6 +1,6 @@
 /**
  * A calibration as a file: the fit beside everything it was made of, so that it can be made again and read where it
- * does not belong is refused. Text: JSON in the form `wavetile/calibration/1`. In: text. Out: the value, or
+ * does not belong is refused. Text: JSON in the form `wavetile/calibration/2`. In: text. Out: the value, or
  * diagnostics. Whose file it is and where files lie is the caller's.
  */
 import { z } from "zod";
@@ -12,7 +12,7 @@ import { featureCount } from "./code-features.ts";
 import { type CoreFigure, type CoreFigures, coreFigures } from "./core-figures.ts";
 import type { Tree } from "./residual-trees.ts";
 
-export const calibrationSchema = "wavetile/calibration/1";
+export const calibrationSchema = "wavetile/calibration/2";
 
 const amount = z.number().nonnegative();
 const mixRow = z.strictObject({
@@ -34,7 +34,9 @@ const workRow = z.strictObject({
   runs: z.array(
     z.strictObject({ mix: mixRow, executions: amount, chains: amount, entries: amount }),
   ),
-  traffic: z.array(z.array(z.strictObject({ bytes: amount, scattered: amount, written: amount }))),
+  traffic: z.array(
+    z.array(z.strictObject({ bytes: amount, scattered: amount, written: amount, jumps: amount })),
+  ),
 });
 
 const sampleRow = z.strictObject({

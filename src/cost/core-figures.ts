@@ -52,6 +52,9 @@ export interface CoreFigures {
   readonly stallNsPerByte1: number;
   readonly stallNsPerByte2: number;
   readonly stallNsPerByte3: number;
+  /** Nanoseconds until a line of each level is there that lies far from the one before. */
+  readonly latencyNs2: number;
+  readonly latencyNs3: number;
 }
 
 export type CoreFigure = keyof CoreFigures;
@@ -60,6 +63,8 @@ export type CoreFigure = keyof CoreFigures;
 export interface TrafficNs {
   readonly levels: readonly number[];
   readonly stall: number;
+  /** By level, runs that begin far from the one before. */
+  readonly jumps: readonly number[];
 }
 
 /** What all of a kernel's traffic takes. */
@@ -68,16 +73,37 @@ export function trafficNs(levels: readonly LevelTraffic[], c: CoreFigures): Traf
   const stalls = [c.stallNsPerByte1, c.stallNsPerByte2, c.stallNsPerByte3];
   const factor = c.scatterFactor;
   return {
+    jumps: levels.map((level) => level.jumps),
     levels: levels.map(({ bytes, scattered }, i) => (bytes + factor * scattered) * (rates[i] ?? 0)),
     stall: levels.reduce((ns, { scattered }, i) => ns + scattered * (stalls[i] ?? 0), 0),
   };
 }
 
+/** Lines that a core waits for at once. */
+const linesAtOnce = 10;
+
 /** Arithmetic and streams run beside each other, most of the shorter hidden by the longer; waiting comes on top. */
-export function together(coreNs: number, { levels, stall }: TrafficNs, c: CoreFigures): number {
+export function together(coreNs: number, traffic: TrafficNs, c: CoreFigures): number {
+  const { levels, stall } = traffic;
   const slowest = levels.reduce((a, b) => Math.max(a, b), 0);
   const hidden = Math.min(coreNs, slowest);
-  return Math.max(coreNs, slowest) + c.overlapLoss * hidden + stall;
+  const waits = stall + jumpsNs(coreNs, traffic, c);
+  return Math.max(coreNs, slowest) + c.overlapLoss * hidden + waits;
+}
+
+/**
+ * Waiting for runs that lie far from the one before. One run ahead is asked for, by those prefetchers that follow steps of
+ * any length, while the core is at the run before; where runs are short, as many as its window of instructions
+ * reaches are waited for at once.
+ */
+function jumpsNs(coreNs: number, { jumps }: TrafficNs, c: CoreFigures): number {
+  const visits = jumps[0] ?? 0;
+  if (visits === 0) return 0;
+  const gapNs = coreNs / visits;
+  const windowNs = c.windowInstructions / c.issuePerNs;
+  const atOnce = Math.max(1, Math.min(linesAtOnce, windowNs / gapNs));
+  const waitNs = (latencyNs: number): number => Math.max(0, latencyNs / atOnce - gapNs);
+  return (jumps[1] ?? 0) * waitNs(c.latencyNs2) + (jumps[2] ?? 0) * waitNs(c.latencyNs3);
 }
 
 /** Trips up to which branch prediction knows where a loop ends. */
@@ -107,6 +133,7 @@ export function coreFigures(target: Target): CoreFigures {
     return 1 / found.bytesPerNsPerCore.value;
   };
   const stall = (i: number): number => target.memory[i]?.stallNsPerByte?.value ?? 0;
+  const latency = (i: number): number => target.memory[i]?.latencyNs?.value ?? 0;
   const engine = target.compiledByEngine === true;
   const rates = target.coreRates;
   const scalar = rates?.scalarSlots?.value ?? 1;
@@ -145,5 +172,7 @@ export function coreFigures(target: Target): CoreFigures {
     stallNsPerByte1: stall(1),
     stallNsPerByte2: stall(2),
     stallNsPerByte3: stall(3),
+    latencyNs2: latency(2),
+    latencyNs3: latency(3),
   };
 }

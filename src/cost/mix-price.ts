@@ -91,23 +91,24 @@ function placedAround(
 export function priceCode(work: CodeWork, c: CoreFigures): CodePrice {
   let core = 0;
   for (const run of work.runs) core += priceRun(run, c).total;
-  const { levels: traffic, stall } = trafficNs(sumOf(work.traffic), c);
-  return { core, traffic, total: together(core, { levels: traffic, stall }, c) };
+  const traffic = trafficNs(sumOf(work.traffic), c);
+  return { core, traffic: traffic.levels, total: together(core, traffic, c) };
 }
 
 /** Traffic of all statements, by level. */
 function sumOf(statements: CodeWork["traffic"]): readonly LevelTraffic[] {
   const depth = Math.max(0, ...statements.map((levels) => levels.length));
   return Array.from({ length: depth }, (_, level) => {
-    let [bytes, scattered, written] = [0, 0, 0];
+    let [bytes, scattered, written, jumps] = [0, 0, 0, 0];
     for (const levels of statements) {
       const found = levels[level];
       if (!found) continue;
       bytes += found.bytes;
       scattered += found.scattered;
       written += found.written;
+      jumps += found.jumps;
     }
-    return { bytes, scattered, written };
+    return { bytes, scattered, written, jumps };
   });
 }
 

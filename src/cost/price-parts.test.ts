@@ -20,7 +20,7 @@ it.each(["wasm", "x64-avx512"])("adds up to the price, and no part is negative, 
 
 it("names memory where bytes are all there is", () => {
   const core = coreFigures(targets.get("wasm")!);
-  const level = { bytes: 1e9, scattered: 0, written: 0 };
+  const level = { bytes: 1e9, scattered: 0, written: 0, jumps: 0 };
   const parts = priceParts({ runs: [], traffic: [[level]] }, core);
   expect(parts.memory).toBeGreaterThan(0);
   expect(parts.instructions).toBe(0);

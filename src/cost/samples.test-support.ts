@@ -28,7 +28,12 @@ export function randomWork(rng: Rng): CodeWork {
     entries: executions / (1 + count(30)),
   });
   const bytes = 1e4 * (1 + count(50));
-  const level = { bytes, scattered: chance(0.5) ? bytes : 0, written: chance(0.5) ? bytes / 2 : 0 };
+  const level = {
+    bytes,
+    scattered: chance(0.5) ? bytes : 0,
+    written: chance(0.5) ? bytes / 2 : 0,
+    jumps: 0,
+  };
   return { runs: [run(1000 + count(4000)), run(count(300))], traffic: [[level, level]] };
 }
 

@@ -130,3 +130,45 @@ test("panels are read from end to end, however many vectors wide", () => {
   }
   expect(behind(whole)[0]!.scattered).toBeGreaterThan(0);
 });
+
+/** A map in blocks of channels, which a 3x3 convolution reads by positions, rows or columns of it outermost. */
+function byPositions(outer: "rows" | "columns"): readonly LevelTraffic[] {
+  const [blocks, height, width] = [32, 450, 160] as const;
+  // Loops: row, column, block, row of the kernel, channel of the block, column of the kernel.
+  const axis = (extent: number, ...loops: readonly number[]) => ({
+    extent,
+    steps: Float64Array.from({ length: 6 }, (_, l) => (loops.includes(l) ? 1 : 0)),
+    divisor: 1,
+    wraps: false,
+    open: false,
+  });
+  const access: AccessFigures = {
+    ...{ tensor: "x", use: "read", role: "input", bytes: 4, widening: 0, scattered: false },
+    axes: [axis(blocks, 2), axis(height, 0, 3), axis(width, 1, 5), axis(4, 4)],
+    strides: [height * width * 4, width * 4, 4, 1],
+    guarded: false,
+    guardLoops: [],
+  };
+  const rows: LoopFigures = { origin: 0, unit: 1, trips: height - 2, mode: "serial" };
+  const columns: LoopFigures = { origin: 1, unit: 4, trips: width / 4, mode: "serial" };
+  const loops: readonly LoopFigures[] = [
+    ...(outer === "rows" ? [rows, columns] : [columns, rows]),
+    { origin: 2, unit: 1, trips: blocks, mode: "serial" },
+    { origin: 3, unit: 1, trips: 3, mode: "serial" },
+    { origin: 4, unit: 1, trips: 4, mode: "serial" },
+    { origin: 5, unit: 1, trips: 3, mode: "serial" },
+    { origin: 1, unit: 1, trips: 4, mode: "unroll" },
+  ];
+  const extents = [height - 2, width - 2, blocks, 3, 4, 3];
+  return new Traffic([access], extents, targets.get("wasm")!).of(loops);
+}
+
+test("columns of a map too large for a cache jump to another page with each run, rows go on", () => {
+  const beyond = (outer: "rows" | "columns"): number =>
+    byPositions(outer)
+      .slice(1)
+      .reduce((n, { jumps }) => n + jumps, 0);
+  expect(beyond("columns")).toBeGreaterThan(20 * beyond("rows"));
+  // Into the nearest cache nothing is fetched ahead.
+  expect(byPositions("rows")[0]!.jumps).toBeGreaterThan(0);
+});

@@ -24,6 +24,11 @@ export interface MemoryLevel {
    * is moved: no prefetcher follows them, and arithmetic hides them in part. Absent: none was measured.
    */
   readonly stallNsPerByte?: Sourced;
+  /**
+   * Nanoseconds until a line of this level is there that lies far from the last one: a stream of such lines goes no
+   * faster, but for those that a core asks for at once. Absent: hidden by what runs meanwhile.
+   */
+  readonly latencyNs?: Sourced;
 }
 
 /** What one core of a CPU sustains beside arithmetic. */

@@ -22,6 +22,10 @@ const ranked = "bench/correlation/fit-rates.ts on one Zen 3 core (2026)";
 const measured =
   "read loops, stores and multiply-adds of 512 bits on one 3.3 GHz Zen 4 core (2026)";
 const rankedWide = "bench/correlation/fit-rates.ts on one Zen 4 core (2026)";
+/** Each line at the address that the one before holds, in pages of their own. */
+const chased = "chains of lines 2,624 bytes apart on one core of a shared Zen 4 (2026)";
+const shared =
+  "what one core has of the 32 MB that eight share, rounded up: a chain of lines takes 16 ns each in 4 MB and 100 in 8 MB on a shared Zen 4 (2026)";
 const waiting = "twice the time of a byte on a Zen 5 core; from L2 that of a Zen 3 core";
 
 function multiplyAdds(f32Lanes: readonly number[]): readonly string[] {
@@ -62,18 +66,16 @@ const avx512: Target = {
     },
     {
       name: "L3",
-      capacityBytes: {
-        value: 32 * 1024 * 1024,
-        source: "Zen 3, Zen 4 and Zen 5 core complex",
-        origin: "datasheet",
-      },
+      capacityBytes: { value: 8 * 1024 * 1024, source: shared, origin: "measured" },
       bytesPerNsPerCore: { value: 77, source: measured, origin: "measured" },
       stallNsPerByte: { value: 0.017, source: waiting, origin: "predicted" },
+      latencyNs: { value: 35, source: chased, origin: "measured" },
     },
     {
       name: "memory",
       bytesPerNsPerCore: { value: 31, source: measured, origin: "measured" },
       stallNsPerByte: { value: 0.06, source: waiting, origin: "predicted" },
+      latencyNs: { value: 150, source: chased, origin: "measured" },
     },
   ],
   coreRates: {
@@ -146,9 +148,14 @@ const avx2: Target = {
     },
     {
       name: "L3",
-      capacityBytes: { value: 16 * 1024 * 1024, source: "Zen 2 core complex", origin: "datasheet" },
+      capacityBytes: {
+        value: 8 * 1024 * 1024,
+        source: `that of AVX-512: ${shared}`,
+        origin: "predicted",
+      },
       bytesPerNsPerCore: { value: 80, source: measuredAvx2, origin: "measured" },
       stallNsPerByte: { value: 0.04, source: ranked, origin: "measured" },
+      latencyNs: { value: 35, source: chased, origin: "predicted" },
     },
     {
       name: "memory",
@@ -158,6 +165,7 @@ const avx2: Target = {
         source: "that of L3 times the ratio of their latencies, about 5",
         origin: "predicted",
       },
+      latencyNs: { value: 150, source: chased, origin: "predicted" },
     },
   ],
   coreRates: {
