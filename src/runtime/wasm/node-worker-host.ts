@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import { usableCpus } from "../detect/threads-here.ts";
 import { openHugePages } from "../ffi/huge-pages.ts";
 import { openProcessors } from "../ffi/processors.ts";
+import { compileWhole } from "./node-compile.ts";
 import type { WorkerHost } from "./worker-host.ts";
 import type { FromWorker } from "./worker-source.ts";
 
@@ -25,6 +26,7 @@ export const nodeWorkerHost: WorkerHost = {
   parallelism: usableCpus(),
   processors: openProcessors,
   hugePages: openHugePages,
+  compile: (bytes) => compileWhole(bytes),
   spawn(source, name, events) {
     // No execArgv: a loader of the parent (a TypeScript runner) has no business in a compute thread.
     const worker = new Worker(`${prologue}\n${source}(port);`, { eval: true, name, execArgv: [] });

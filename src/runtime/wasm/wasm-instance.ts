@@ -48,8 +48,8 @@ export interface WasmInstanceOptions {
   readonly arena?: Uint8Array;
   /** See copyInPieces. */
   readonly forget?: () => void;
-  /** Asked for pages of the memory before anything is written there. */
-  readonly host?: Pick<WorkerHost, "hugePages">;
+  /** Asked for pages of the memory before anything is written there, and for modules. */
+  readonly host?: Pick<WorkerHost, "hugePages" | "compile">;
   /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
   readonly pool?: WorkerPool;
 }
@@ -75,12 +75,16 @@ export function createWasmInstance(
   if (arena) {
     copyInPieces(new Uint8Array(memory.value.buffer, plan.arenas.weights), arena, forget);
   }
-  const module = new WebAssembly.Module(emitted.value.bytes);
+  const compile = host?.compile ?? asEngineDoes;
+  const module = compile(emitted.value.bytes);
   const { checks, isDealt } = emitted.value;
   const ready = { module, memory: memory.value, entry: entryName, checks, isDealt };
-  const parts = { program, whole, emitted: emitted.value, plan, ready, pool, relaxedFma };
+  const parts = { program, whole, emitted: emitted.value, plan, ready, pool, relaxedFma, compile };
   return ok(new WasmInstance(parts));
 }
+
+const asEngineDoes = (bytes: Uint8Array<ArrayBuffer>): WebAssembly.Module =>
+  new WebAssembly.Module(bytes);
 
 interface AddressPlan {
   readonly arenas: Readonly<Record<Arena, number>>;
@@ -96,6 +100,7 @@ interface InstanceParts {
   readonly ready: PoolProgram;
   readonly pool: WorkerPool | undefined;
   readonly relaxedFma: boolean;
+  readonly compile: (bytes: Uint8Array<ArrayBuffer>) => WebAssembly.Module;
 }
 
 type Entry = (thread: number, threads: number) => void;
@@ -188,7 +193,7 @@ export class WasmInstance {
    * after `bind`. Dispose of it when done.
    */
   createStep(task: Program["tasks"][number]): Result<WasmStep> {
-    const { whole, emitted, ready, pool, relaxedFma } = this.#parts;
+    const { whole, emitted, ready, pool, relaxedFma, compile } = this.#parts;
     const options = { relaxedFma, sharedMemory: pool !== undefined };
     const code = emitProgram({ ...whole(), tasks: [task] }, options);
     if (!code.ok) return code;
@@ -196,7 +201,7 @@ export class WasmInstance {
       code.value.guardBytes <= emitted.guardBytes,
       () => "a step needs no more guard than its program",
     );
-    const module = new WebAssembly.Module(code.value.bytes);
+    const module = compile(code.value.bytes);
     const { checks, isDealt } = code.value;
     const step: PoolProgram = { ...ready, module, checks, isDealt };
     if (!pool) {

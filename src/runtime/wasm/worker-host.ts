@@ -27,6 +27,8 @@ export interface WorkerHost {
   readonly processors?: () => Processors | undefined;
   /** Pages of the memory of programs; absent: they are the engine's own choice. */
   readonly hugePages?: () => HugePages | undefined;
+  /** A module whose functions run as fast the first time as later; absent: the engine decides. */
+  readonly compile?: (bytes: Uint8Array<ArrayBuffer>) => WebAssembly.Module;
   /** Starts a worker that runs `source` (worker-source.ts) with a port to this side. */
   spawn(source: string, name: string, events: WorkerEvents): WorkerHandle;
 }
