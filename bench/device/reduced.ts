@@ -78,6 +78,11 @@ function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length:
   return () => rowsText({ op, dtype, how, shape: [37, length] });
 }
 
+/** Along the first axis. */
+function across(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
+  return () => rowsText({ op, dtype, how, across: true, shape: [120, length] });
+}
+
 /** Rows of which some are cut in groups first. */
 function first(k: number, dtype: SelectionCase["dtype"], length: number) {
   return () => selectionText({ k, dtype, shape: [3, length] });
@@ -244,6 +249,16 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("layerNorm", "bf16", "threads 128 lanes 8 together 2 keep operands", 1000),
     rows("rmsNorm", "f16", "threads 512 lanes 1 together 1 keep memory", 1023),
     rows("softmax", "bf16", "threads 16 lanes 8 together 4 keep registers", 128),
+  ],
+  "rows across memory": [
+    across("softmax", "f32", "threads 32 lanes 4 together 8 across keep registers", 300),
+    across("softmax", "bf16", "threads 64 lanes 8 together 4 across keep memory", 301),
+    across("argReduce", "f32", "threads 8 lanes 4 together 8 across keep memory", 129),
+  ],
+  "parts of rows": [
+    across("softmax", "bf16", "threads 16 lanes 8 together 8 across parts 4 keep registers", 500),
+    rows("layerNorm", "f32", "threads 128 lanes 4 together 1 parts 2 keep operands", 3000),
+    rows("softmax", "f16", "threads 64 lanes 1 together 1 parts 8 keep memory", 1501),
   ],
   scans: [
     rows("cumulative", "f32", "threads 256 lanes 4 together 1 keep registers", 4096),

@@ -20,6 +20,8 @@ import { targets } from "../../src/target/index.ts";
 export interface RowsCase {
   readonly op: "softmax" | "layerNorm" | "rmsNorm" | "cumulative" | "argReduce";
   readonly shape: readonly [rows: number, length: number];
+  /** Softmax and places: along the first axis, of which the second one has the rows. */
+  readonly across?: true;
   readonly dtype: "f32" | "bf16" | "f16" | "i64";
   /** The `rows` directive without its statement. */
   readonly how: string;
@@ -81,15 +83,16 @@ function compiledSelection({ dtype, shape, k }: SelectionCase): CompiledModel {
   return take(compileModel({ graph, weights: noWeights }, { target: h200, overlap: false }));
 }
 
-export function rowsText({ op, shape, dtype, how }: RowsCase): string {
+export function rowsText({ op, shape, across, dtype, how }: RowsCase): string {
   const g = new GraphBuilder("rows");
   const input = (name: string, dims: readonly number[]) =>
     g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
-  const x = input("x", shape);
+  const x = input("x", across ? shape.toReversed() : shape);
   const isNorm = op === "layerNorm" || op === "rmsNorm";
   const scale = isNorm ? [input("s", shape.slice(1))] : [];
   const bias = op === "layerNorm" ? [input("b", shape.slice(1))] : [];
-  const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrsOf[op] as never)]);
+  const attrs = { ...attrsOf[op], ...(across && { axis: 0 }) };
+  const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrs as never)]);
   const target = h200;
   const plain = take(compileModel({ graph, weights: noWeights }, { target }));
   const [region, ...others] = plain.regions;

@@ -11,6 +11,8 @@ import type { Region } from "../region/nest.ts";
 import type { RowsDirective } from "../schedule/directive.ts";
 import {
   chunksOf,
+  combinedInWarp,
+  elementLanes,
   inOrderOf,
   movesAlong,
   type RowStatement,
@@ -47,6 +49,8 @@ const accessSlots = 3;
 const [exchangeSlots, exchangeNs] = [3, 18] as const;
 /** Of a meeting of the warps of a block, with what they leave in shared memory (H200). */
 const meetingNs = 60;
+/** From a sum of a block to those of all blocks of its cluster: the exchange, and that they are not equally far. */
+const sentNs = 500;
 /** Latency of memory while all multiprocessors load, over the unloaded one (H200). */
 const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
@@ -77,8 +81,10 @@ export function rowsNanoseconds(
   { form, directive }: ScheduledRows,
   limits: BlockLimits,
 ): number {
-  const { threads, rows, keep } = directive;
-  const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
+  const { threads, rows, keep, across, parts } = directive;
+  const { warpThreads, warpInstructionsPerNsPerCore } = limits;
+  // Clusters find their place among neighbours: what is left over of these stands idle.
+  const cores = limits.cores - (limits.cores % parts);
   const ranges = symbolRanges(region);
   const bitsOf = (tensor: string): number => dtypes[region.tensors.get(tensor)!.dtype].bits;
   const isLocal = (tensor: string): boolean => region.tensors.get(tensor)!.role === "local";
@@ -92,7 +98,8 @@ export function rowsNanoseconds(
     Math.floor(limits.registersPerCore / (held * registers)),
   );
   if (resident < 1) return Infinity;
-  const blocks = Math.ceil(product(form.rows, ranges) / rows);
+  const vectors = across ? rows * directive.lanes : rows;
+  const blocks = Math.ceil(product(form.rows, ranges) / vectors) * parts;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
@@ -108,22 +115,37 @@ export function rowsNanoseconds(
   const open = (bytes / blocks) * Math.min(blocks, together * cores);
   const fetched = bytes + (open * sharedByOthers <= limits.nearBytes ? 0 : (again - 1) * read);
   const nearNs = (bytes + (again - 1) * read) / limits.nearBytesPerNs.value;
-  const request = warpThreads * directive.lanes * work.widestBytes;
+  const beside = across ? rows : warpThreads;
+  const request = beside * directive.lanes * work.widestBytes;
   const share = Math.min(1, Math.sqrt(request / lineBytes));
-  const atOnce = keep === "memory" ? threads * directive.lanes * work.widestBytes : Infinity;
+  const turn = across ? request : threads * directive.lanes * work.widestBytes;
+  const atOnce = keep === "memory" || across ? turn : Infinity;
   const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
   const drawn = Math.min(1, (mostDrawn * blocks) / cores);
   const farNs = isNear
     ? 0
     : (fetched / limits.memoryBytesPerNs.value / (share * sequential * drawn)) * ends;
   const latency = loadedLatency * limits.memoryLatencyNs.value;
-  const meets = threads > warpThreads ? meetingNs : 0;
-  const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
+  const exchange = exchangeOf(directive);
   // The vectors of a thread are scanned one after another.
   const exchanges = work.folds + work.scans * chunksOf(form, directive);
   const waits = Math.max(1, work.waits) * latency + exchanges * exchange + turnNs;
-  const lifeNs = waits + queuedNs(blockIssueNs, waits, together);
+  // A block of many elements waits for what it brings and takes, as for its turn to issue.
+  const ownNs = (bytes * cores) / (blocks * limits.memoryBytesPerNs.value * mostDrawn);
+  const lifeNs =
+    across || parts > 1
+      ? turnsNs([blockIssueNs, ownNs], waits, together)
+      : waits + queuedNs(blockIssueNs, waits, together);
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
+}
+
+/** From what the threads of a row have folded to what all of them know, for one fold. */
+function exchangeOf(directive: RowsDirective): number {
+  const { threads, across, parts } = directive;
+  const shared = combinedInWarp(directive);
+  // Across rows a few threads combine what the others leave, and leave it for all.
+  const meetings = threads === shared && parts === 1 ? 0 : across ? 2 : 1;
+  return Math.log2(shared) * exchangeNs + meetings * meetingNs + (parts > 1 ? sentNs : 0);
 }
 
 /**
@@ -135,6 +157,21 @@ export function rowsNanoseconds(
 function queuedNs(issueNs: number, waits: number, count: number): number {
   const spare = count * issueNs - waits;
   return (spare + Math.sqrt(spare ** 2 + 4 * issueNs * waits)) / 2;
+}
+
+/**
+ * Life of a block among `count` that each use some stations, one at a time, for such times, and otherwise wait for
+ * `waits` (exact mean value analysis; Lazowska et al. 1984, chapter 6).
+ */
+function turnsNs(uses: readonly number[], waits: number, count: number): number {
+  let met = uses.map(() => 0);
+  let lifeNs = 0;
+  for (let n = 1; n <= count; n++) {
+    const spent = uses.map((ns, i) => ns * (1 + met[i]!));
+    lifeNs = spent.reduce((sum, ns) => sum + ns, waits);
+    met = spent.map((ns) => (n * ns) / lifeNs);
+  }
+  return lifeNs;
 }
 
 interface RowsWork {
@@ -171,7 +208,7 @@ function workOf(
     const { reads, finishReads, writes } = s.statement;
     const accesses = [...reads, ...finishReads, ...writes].filter(movesAlong);
     const moved = accesses.filter((a) => !form.made.has(a.tensor) && !loaded.includes(a.tensor));
-    const perElement = elementIssue(s, lanes, inOrderOf(s, form, directive));
+    const perElement = elementIssue(s, elementLanes(directive), inOrderOf(s, form, directive));
     if (s.work === "once") return perElement;
     const accessed = plainIssue(moved.length * accessSlots);
     return times(chunks, sumOf(times(lanes, perElement), accessed));
@@ -187,9 +224,13 @@ function workOf(
   const exchanges = [...folds, ...scans].reduce((sum, { statement, work }) => {
     const { components, combine } = statement.reduction!.monoid;
     const once = issueOf(combine, 2);
-    const halves = Math.log2(Math.min(32, threads));
-    const warps = Math.max(1, threads / 32);
+    const { across } = directive;
+    const shared = combinedInWarp(directive);
+    const halves = Math.log2(shared);
+    const warps = Math.max(1, threads / shared);
     const told = sumOf(plainIssue(components.length * exchangeSlots), once);
+    // Of what warps leave across rows few threads combine four rows each.
+    if (across) return sumOf(sum, times(lanes * halves, told), times(warps, once));
     const ownLanes = inOrderOf({ statement }, form, directive) ? 0 : lanes;
     if (work === "fold") return sumOf(sum, times(ownLanes + warps, once), times(halves, told));
     // Which threads are before is a choice in each half, and of each warp.

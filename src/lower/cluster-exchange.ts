@@ -98,6 +98,15 @@ export function forEachRank(
   });
 }
 
+/** The vector of a number in the place for one of the others: place 0 is that of the block behind this one. */
+export function slotVector(
+  at: ExchangePlace,
+  { slot, number }: { readonly slot: number; readonly number: number },
+): Expr {
+  const place = placeOf(at, number, constant(slot));
+  return loadExpr(received, place, { dtype: "f32", lanes: vectorLanes });
+}
+
 function cellOf({ copy }: ExchangePlace): readonly IndexExpr[] {
   return [typeof copy === "number" ? constant(copy) : copy];
 }

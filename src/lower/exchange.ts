@@ -22,18 +22,22 @@ export interface ExchangeContext {
   readonly at: string;
 }
 
-/** The tuple of `threads` neighbouring threads of a warp (a power of two), in each of them. */
+/**
+ * The tuple of `threads` neighbouring threads of a warp (a power of two), in each of them; with `apart`, of those
+ * among them that are a multiple of it from each other.
+ */
 export function exchangeInHalves(
   monoid: Monoid,
   components: readonly Expr[],
   threads: number,
   context: ExchangeContext,
+  apart = 1,
 ): readonly Expr[] {
   const { names, block } = context;
   const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
   const exchange = exchangeOf(monoid, context);
   let mine = components.map((c) => freeze(c, names, block));
-  for (let distance = threads / 2; distance >= 1; distance /= 2) {
+  for (let distance = threads / 2; distance >= apart; distance /= 2) {
     const theirs = exchange(mine, distance);
     const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
     mine = next.map((v) => freeze(v, names, block));
@@ -142,8 +146,9 @@ export function combineInOrder(
   inOrder: Monoid["combine"],
   tuples: readonly (readonly Expr[])[],
   block: Block,
+  lanes = 1,
 ): readonly Expr[] {
-  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  const scalar = laneSite(block, lanes);
   let parts = tuples;
   while (parts.length > 1) {
     parts = Array.from({ length: Math.ceil(parts.length / 2) }, (_, i) => {
@@ -156,13 +161,14 @@ export function combineInOrder(
   return parts[0]!;
 }
 
-/** Partial tuples as one, pairwise. */
+/** Partial tuples, of so many lanes each, as one, pairwise. */
 export function combinePairwise(
   monoid: Monoid,
   partial: readonly (readonly Expr[])[],
   block: Block,
+  lanes = 1,
 ): readonly Expr[] {
-  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  const scalar = laneSite(block, lanes);
   let parts = partial;
   while (parts.length > 1) {
     const half = Math.ceil(parts.length / 2);
@@ -174,6 +180,22 @@ export function combinePairwise(
     });
   }
   return parts[0]!;
+}
+
+/** Where a monoid's expressions become values of so many lanes. */
+function laneSite(block: Block, lanes: number): Parameters<typeof lowerScalar>[2] {
+  const lane = lanes > 1 ? { name: "@lane", lanes } : undefined;
+  return { lane, block, bindings: new Map(), ranges: new Map() };
+}
+
+/** A tuple for each lane of the components. */
+export function lanesOf(components: readonly Expr[], lanes: number): readonly (readonly Expr[])[] {
+  if (lanes === 1) return [components];
+  return Array.from({ length: lanes }, (_, lane) =>
+    components.map((operand): Expr => {
+      return { kind: "extract", dtype: operand.dtype, lanes: 1, operand, lane };
+    }),
+  );
 }
 
 function shuffleName(distance: number, dtype: DType): string {

@@ -32,6 +32,7 @@ import {
   isTreeOnly,
   type MemoryScope,
   multipliers,
+  type RowsDirective,
   rowKeepers,
   type Schedule,
   swizzles,
@@ -86,7 +87,7 @@ export function printDirective(d: Directive): string {
       return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${parts}${cluster}${d.ahead ? " ahead" : ""}${d.swapped ? " swapped" : ""}`;
     }
     case "rows":
-      return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
+      return printRows(d);
     case "attend":
       return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}${d.gathered ? " gathered" : ""}${d.parts === 1 ? "" : ` parts ${d.parts}`}${d.splits === 1 ? "" : ` splits ${d.splits}`}`;
     case "layout": {
@@ -95,6 +96,12 @@ export function printDirective(d: Directive): string {
       return `layout ${quote(d.tensor)} [${keys(shape)}] holds [${keys(logical)}] at [${keys(stored)}]`;
     }
   }
+}
+
+function printRows(d: RowsDirective): string {
+  const across = d.across ? " across" : "";
+  const parts = d.parts === 1 ? "" : ` parts ${d.parts}`;
+  return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows}${across}${parts} keep ${d.keep}`;
 }
 
 /** Parses a schedule; TXT001 with the line where it is malformed. */
@@ -242,10 +249,12 @@ function readRows(reader: TextReader): Directive {
   const lanes = reader.number("lanes of a vector");
   reader.expect("together");
   const rows = reader.number("rows of a block");
+  const across = reader.accept("across");
+  const parts = reader.accept("parts") ? reader.number("parts of a row") : 1;
   reader.expect("keep");
   const word = reader.name(rowKeepers.join(" or "));
   const keep = rowKeepers.find((k) => k === word) ?? reader.fail(rowKeepers.join(" or "));
-  return { kind: "rows", statement, threads, lanes, rows, keep };
+  return { kind: "rows", statement, threads, lanes, rows, across, parts, keep };
 }
 
 function readAttend(reader: TextReader): Directive {

@@ -162,12 +162,16 @@ export interface RowsDirective {
   readonly kind: "rows";
   /** The last statement of the region: what the rows are for. */
   readonly statement: string;
-  /** Threads that share a row, a power of two. */
+  /** Threads of a block that share a row, a power of two. */
   readonly threads: number;
-  /** Neighbouring elements that a thread loads and stores as one vector. */
+  /** Neighbouring elements that a thread loads and stores as one vector; across rows, neighbouring rows of one element. */
   readonly lanes: number;
-  /** Rows that a block works on at once. */
+  /** Rows that a block works on at once; across rows, vectors of rows beside each other. */
   readonly rows: number;
+  /** Neighbours in memory are rows, not elements of a row: vectors lie across them. */
+  readonly across: boolean;
+  /** Parts of a row, each a block's of a cluster, which tell each other what they fold. */
+  readonly parts: number;
   readonly keep: RowKeeper;
 }
 

@@ -50,6 +50,35 @@ const rows: readonly (readonly [string, RowsCase])[] = [
       how: "threads 64 lanes 2 together 2 keep registers",
     },
   ],
+  [
+    "softmax along the first axis",
+    {
+      op: "softmax",
+      shape: [20, 37],
+      across: true,
+      dtype: "f32",
+      how: "threads 32 lanes 2 together 2 across keep registers",
+    },
+  ],
+  [
+    "the same in parts, read again",
+    {
+      op: "softmax",
+      shape: [20, 37],
+      across: true,
+      dtype: "bf16",
+      how: "threads 16 lanes 2 together 4 across parts 2 keep memory",
+    },
+  ],
+  [
+    "a norm in parts of rows",
+    {
+      op: "layerNorm",
+      shape: [2, 200],
+      dtype: "f32",
+      how: "threads 64 lanes 2 together 1 parts 2 keep operands",
+    },
+  ],
 ];
 
 describe("rows by blocks", () => {

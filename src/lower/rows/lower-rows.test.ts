@@ -49,12 +49,27 @@ function graphOf(build: Build, dtype: Type, shape: readonly IndexLike[]): Graph 
   const g = new GraphBuilder("rows");
   const x = g.input("x", { dtype, shape: shape.map(toIndex) });
   const vector = (name: string) => g.input(name, { dtype, shape: [toIndex(shape.at(-1)!)] });
-  const vectors =
-    build === softmax || build === picked
-      ? []
-      : [vector("s"), ...(build === norm ? [vector("b")] : [])];
+  const scaled: readonly Build[] = [norm, rms, residual];
+  const vectors = scaled.includes(build)
+    ? [vector("s"), ...(build === norm ? [vector("b")] : [])]
+    : [];
   return g.finish(build(g, x, vectors));
 }
+
+/** Along an axis that has others behind it: neighbours in memory are rows. */
+const alongFirst =
+  (axis: number): Build =>
+  (g, x) => [g.node("softmax", [x], { axis })];
+const centred =
+  (axis: number): Build =>
+  (g, x) => {
+    const axes = [axis];
+    const count = g.scalarLike(1 / (g.shapeOf(x)[axis]!.constant || 1), x);
+    const mean = g.mul(g.reduce("sum", x, axes, true), count);
+    const near = g.sub(x, mean);
+    const size = g.mul(g.reduce("sum", g.mul(near, near), axes, true), count);
+    return [size, g.div(near, g.apply("sqrt", g.applyNumber("add", size, 1e-3)))];
+  };
 
 /** The region that a graph becomes, compiled (and so proved) with the schedule, and compared with the oracle. */
 function difference(graph: Graph, how: string, symbols: Readonly<Record<string, number>> = {}) {
@@ -140,13 +155,22 @@ describe("rows by blocks", () => {
       ["f32", 50_257],
       ["f16", 50_256],
     ] as const) {
-      const graph = graphOf(softmax, dtype, [300, length]);
-      const compiled = compileModel({ graph, weights: noWeights }, { target });
-      expect(compiled).toMatchObject({ ok: true, warnings: [] });
-      const { regions } = take(compiled);
-      expect(regions).toHaveLength(1);
-      const [directive] = regions[0]!.scheduled.schedule.directives;
-      expect(directive).toMatchObject({ kind: "rows", keep: "memory" });
+      // Clusters share such a row out among their blocks, which keep it.
+      for (const [name, how] of [
+        ["a100-40gb", { keep: "memory", parts: 1 }],
+        ["h200", { keep: "registers", parts: 8 }],
+      ] as const) {
+        const graph = graphOf(softmax, dtype, [300, length]);
+        const compiled = compileModel(
+          { graph, weights: noWeights },
+          { target: targets.get(name)! },
+        );
+        expect(compiled).toMatchObject({ ok: true, warnings: [] });
+        const { regions } = take(compiled);
+        expect(regions).toHaveLength(1);
+        const [directive] = regions[0]!.scheduled.schedule.directives;
+        expect(directive).toMatchObject({ kind: "rows", ...how });
+      }
     }
   });
 
@@ -165,6 +189,53 @@ describe("rows by blocks", () => {
     }
   });
 
+  it("across: neighbours are rows, whose elements threads share, in warps and beyond", () => {
+    for (const how of [
+      "threads 8 lanes 4 together 4 across keep registers",
+      "threads 16 lanes 2 together 8 across keep operands",
+      "threads 4 lanes 1 together 32 across keep memory",
+      "threads 64 lanes 4 together 1 across keep registers",
+      "threads 2 lanes 1 together 64 across keep registers",
+    ]) {
+      expect(difference(graphOf(alongFirst(0), "f32", [37, 40]), how)).toBeUndefined();
+    }
+    const how = "threads 8 lanes 8 together 4 across keep registers";
+    expect(difference(graphOf(alongFirst(1), "bf16", [2, 33, 48]), how)).toBeUndefined();
+    expect(difference(graphOf(alongFirst(0), "f16", [64, 64]), how)).toBeUndefined();
+    expect(difference(graphOf(centred(1), "f32", [2, 21, 40]), how)).toBeUndefined();
+    expect(difference(graphOf(centred(0), "f32", [70, 24]), how)).toBeUndefined();
+  });
+
+  it("across, of any number and any length", () => {
+    const [rows, length] = [variable("M"), variable("N")];
+    const g = new GraphBuilder("rows");
+    g.symbol("M", 1, 64);
+    g.symbol("N", 1, 500);
+    const x = g.input("x", { dtype: "f32", shape: [length, rows] });
+    const graph = g.finish([g.node("softmax", [x], { axis: 0 })]);
+    const how = "threads 4 lanes 1 together 8 across keep memory";
+    expect(difference(graph, how, { M: 3, N: 77 })).toBeUndefined();
+  });
+
+  it("parts of rows for the blocks of a cluster, which send each other what they folded", () => {
+    for (const how of [
+      "threads 8 lanes 4 together 4 across parts 2 keep registers",
+      "threads 4 lanes 2 together 8 across parts 4 keep memory",
+    ]) {
+      expect(difference(graphOf(alongFirst(0), "f32", [37, 40]), how)).toBeUndefined();
+      expect(difference(graphOf(centred(1), "f32", [2, 21, 40]), how)).toBeUndefined();
+    }
+    for (const how of [
+      "threads 64 lanes 2 together 1 parts 2 keep registers",
+      "threads 32 lanes 4 together 1 parts 4 keep operands",
+      "threads 32 lanes 1 together 1 parts 2 keep memory",
+    ]) {
+      expect(difference(graphOf(norm, "f32", [3, 200]), how)).toBeUndefined();
+    }
+    const wide = "threads 32 lanes 8 together 1 parts 2 keep registers";
+    expect(difference(graphOf(residual, "bf16", [2, 520]), wide)).toBeUndefined();
+  });
+
   it("numbers that no block can be given are refused, statements that are no rows too", () => {
     const graph = graphOf(softmax, "f32", [8, constant(128)]);
     const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
@@ -180,6 +251,12 @@ describe("rows by blocks", () => {
     expect(codeOf(`${last} threads 48 lanes 4 together 4 keep registers`)).toBe("SCH043");
     expect(codeOf(`${last} threads 8 lanes 1 together 1 keep memory`)).toBe("SCH043");
     expect(codeOf(`${last} threads 32 lanes 1 together 64 keep memory`)).toBe("SCH043");
+    // Blocks of a cluster have one row, vectors across whole rows, parts a power of two.
+    expect(codeOf(`${last} threads 32 lanes 1 together 1 parts 2 keep registers`)).toBe("legal");
+    expect(codeOf(`${last} threads 32 lanes 1 together 2 parts 2 keep registers`)).toBe("SCH043");
+    expect(codeOf(`${last} threads 32 lanes 1 together 1 parts 16 keep registers`)).toBe("SCH043");
+    expect(codeOf(`${last} threads 32 lanes 8 together 4 across keep registers`)).toBe("legal");
+    expect(codeOf(`${last} threads 32 lanes 16 together 4 across keep registers`)).toBe("SCH043");
     const [first] = region.statements;
     expect(codeOf(`${first!.name} threads 32 lanes 4 together 4 keep registers`)).toBe("SCH042");
     const shifted = {

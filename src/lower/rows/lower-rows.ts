@@ -24,12 +24,15 @@ import { accessKey } from "../../region/statement.ts";
 import type { RowsDirective } from "../../schedule/directive.ts";
 import {
   chunksOf,
+  combinedInWarp,
+  elementLanes,
   elementLoop,
   inOrderOf,
   movesAlong,
   type RowStatement,
   type RowsForm,
   rowLoop,
+  sentLanes,
   sharedReads,
   turnsOf,
 } from "../../schedule/rows/rows-form.ts";
@@ -39,7 +42,7 @@ import {
   symbolRanges,
 } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
-import { type DType, dtypes, zeroOf } from "../../semantics/dtype.ts";
+import { type DType, zeroOf } from "../../semantics/dtype.ts";
 import {
   add,
   ceilDiv,
@@ -56,8 +59,9 @@ import { type IndexRange, loopRange, simplify } from "../../semantics/index-rang
 import type { Monoid } from "../../semantics/monoids.ts";
 import { invariant } from "../../support/invariant.ts";
 import { Block, type Names } from "../block.ts";
+import { exchangeCounter, receivedBuffer } from "../cluster-exchange.ts";
 import { reduceConditions } from "../conditions.ts";
-import { combineInOrder, combinePairwise, exchangeInHalves, freeze } from "../exchange.ts";
+import { combineInOrder, freeze, lanesOf } from "../exchange.ts";
 import {
   loadAccess,
   lowerScalar,
@@ -68,6 +72,7 @@ import {
   storeWrite,
 } from "../operands.ts";
 import { RowScan } from "./row-scan.ts";
+import { type TotalPlace, totalOfRow } from "./row-totals.ts";
 
 export interface RowsContext {
   readonly names: Names;
@@ -84,11 +89,6 @@ export function lowerRows(
 ): Kernel {
   return new RowsLowering(region, rows, context).kernel(name);
 }
-
-const warpThreads = 32;
-/** Partial results of warps that a thread reads at once. */
-const mostAtOnce = 4;
-const vectorBytes = 16;
 
 /** One vector of a thread: its elements, and what holds where they are in the row. */
 interface Chunk {
@@ -114,9 +114,12 @@ class RowsLowering {
   readonly #ranges = new Map<string, IndexRange>();
   readonly #bindings = new Map<string, IndexExpr>();
   readonly #thread: string;
-  /** Number of the thread among those of its row, and of the row among those of its block. */
+  /** Number of the thread among those of its row, and of the row, or vector of rows, among those of its block. */
   readonly #inRow: IndexExpr;
   readonly #row: IndexExpr;
+  /** Number of the block among those that share its rows, and of exchanges of theirs so far. */
+  readonly #rank: IndexExpr;
+  #exchanges = 0;
   /** Not known to hold: the row is one. */
   readonly #isRow: readonly Condition[];
   /** Register buffers of operands and elements by access key or tensor, and of values a row. */
@@ -129,27 +132,36 @@ class RowsLowering {
     this.#directive = directive;
     this.#context = context;
     for (const [name, range] of symbolRanges(region.region)) this.#ranges.set(name, range);
-    const { threads, rows } = directive;
+    const { threads, rows, across, parts } = directive;
     this.#thread = context.names.fresh("thread");
     this.#ranges.set(this.#thread, { min: 0, max: threads * rows - 1 });
     const thread = variable(this.#thread);
-    this.#inRow = rows === 1 ? thread : mod(thread, threads);
-    this.#row = rows === 1 ? constant(0) : floorDiv(thread, threads);
+    // Across rows those beside each other in memory are neighbouring threads.
+    const [inner, outer] = across ? [rows, threads] : [threads, rows];
+    const [low, high] =
+      outer === 1 ? [thread, constant(0)] : [mod(thread, inner), floorDiv(thread, inner)];
+    [this.#row, this.#inRow] = across ? [low, high] : [high, low];
     this.#isRow = this.#bindRows();
+    this.#rank = parts > 1 ? this.#axis("part", constant(parts)) : constant(0);
+  }
+
+  #axis(stem: string, extent: IndexExpr): IndexExpr {
+    const name = this.#context.names.fresh(stem);
+    this.#axes.push({ name, extent });
+    this.#ranges.set(name, loopRange(extent, this.#ranges));
+    return variable(name);
   }
 
   /** Axes of the grid for the loops over rows; the last one is dealt out in groups. */
   #bindRows(): readonly Condition[] {
-    const { rows } = this.#directive;
+    const { rows, across, lanes } = this.#directive;
+    const vector = across ? lanes : 1;
     const isRow: Condition[] = [];
     this.#form.rows.forEach((extent, n) => {
       const isLast = n === this.#form.rows.length - 1;
-      const together = isLast ? rows : 1;
-      const blocks = simplify(ceilDiv(extent, together), this.#ranges);
-      const axis = this.#context.names.fresh("row");
-      this.#axes.push({ name: axis, extent: blocks });
-      this.#ranges.set(axis, loopRange(blocks, this.#ranges));
-      const row = isLast ? add(mul(rows, variable(axis)), this.#row) : variable(axis);
+      const together = isLast ? rows * vector : 1;
+      const axis = this.#axis("row", simplify(ceilDiv(extent, together), this.#ranges));
+      const row = isLast ? add(mul(together, axis), mul(vector, this.#row)) : axis;
       this.#bindings.set(rowLoop(n), row);
       if (together > 1) isRow.push(less(row, extent));
     });
@@ -167,16 +179,28 @@ class RowsLowering {
     }
     const one = [{ name: this.#context.names.fresh("block"), extent: constant(1) }];
     const axes = this.#axes.length > 0 ? this.#axes : one;
-    const { threads, rows } = this.#directive;
+    const { threads, rows, parts } = this.#directive;
+    const isShared = this.#exchanges > 0;
+    if (isShared) this.#buffers.push(this.#received());
     const role = { name: "main", copies: 1, threads: threads * rows, threadVariable: this.#thread };
     return {
       name,
-      grid: { unit: "blocks", axes, clusterSize: 1, resident: false },
+      grid: { unit: parts > 1 ? "clusters" : "blocks", axes, clusterSize: parts, resident: false },
       buffers: this.#buffers,
-      counters: [],
+      counters: isShared ? [exchangeCounter(this.#exchanges)] : [],
       roles: [{ ...role, body: block.statements }],
       region: this.#region.region.name,
     };
+  }
+
+  /** Places for what blocks of a cluster send each other, for each fold its own. */
+  #received(): Buffer {
+    const { parts, across, rows, lanes } = this.#directive;
+    const components = this.#form.statements.map(
+      (s) => s.statement.reduction?.monoid.components.length ?? 0,
+    );
+    const threads = across ? (rows * lanes) / sentLanes : 1;
+    return receivedBuffer(Math.max(...components), { parts, copies: this.#exchanges, threads });
   }
 
   /** Elements that are read more than once come once, all of a thread's on the way together. */
@@ -213,9 +237,10 @@ class RowsLowering {
     fill: (chunk: Chunk) => void,
     { reversed = false, apart = false }: { reversed?: boolean; apart?: boolean } = {},
   ): void {
-    const { lanes, threads, keep } = this.#directive;
-    const width = lanes * threads;
-    const first = mul(lanes, this.#inRow);
+    const { threads, parts, keep } = this.#directive;
+    const lanes = elementLanes(this.#directive);
+    const width = lanes * threads * parts;
+    const first = mul(lanes, add(mul(threads, this.#rank), this.#inRow));
     const chunk = (parts: Omit<Chunk, "inside">): void => {
       const ends = [atMost(add(parts.from, lanes), this.#form.length), ...this.#isRow];
       fill({ ...parts, inside: reduceConditions(ends, parts.ranges) });
@@ -260,11 +285,15 @@ class RowsLowering {
   }
 
   #site({ block, from, ranges }: Pick<Chunk, "block" | "from" | "ranges">): Site {
-    const { lanes } = this.#directive;
+    const { lanes, across } = this.#directive;
     const lane = lanes > 1 ? { name: "@lane", lanes } : undefined;
-    const element = lane ? add(from, variable(lane.name)) : from;
+    const bindings = new Map(this.#bindings).set(elementLoop, from);
+    if (lane) {
+      const along = across ? rowLoop(this.#form.rows.length - 1) : elementLoop;
+      bindings.set(along, add(bindings.get(along)!, variable(lane.name)));
+    }
     return {
-      bindings: new Map(this.#bindings).set(elementLoop, element),
+      bindings,
       loops: new Map(),
       ranges: lane ? new Map(ranges).set(lane.name, { min: 0, max: lanes - 1 }) : ranges,
       lane,
@@ -275,10 +304,10 @@ class RowsLowering {
     };
   }
 
-  /** The site of values a row, where no element is meant. */
+  /** The site of values a row, where no element is meant: of a vector of rows, or of one. */
   #rowSite(block: Block): Site {
     const site = this.#site({ block, from: constant(0), ranges: this.#ranges });
-    return { ...site, lane: undefined, bindings: this.#bindings };
+    return this.#directive.across ? site : { ...site, lane: undefined, bindings: this.#bindings };
   }
 
   #load(access: Access, chunk: Chunk): Expr {
@@ -363,22 +392,23 @@ class RowsLowering {
     });
   }
 
+  /** Where the threads of a row are to what they tell each other for the statement. */
+  #placeOf(at: string): TotalPlace {
+    const { threads, rows, lanes, across, parts } = this.#directive;
+    const exchange = parts > 1 ? { parts, rank: this.#rank, copy: this.#exchanges++ } : undefined;
+    return {
+      ...{ threads, rows, lanes, across, thread: variable(this.#thread), inRow: this.#inRow },
+      ...{ row: this.#row, ranges: this.#ranges, buffers: this.#buffers },
+      ...{ names: this.#context.names, threadName: this.#thread, at },
+      ...{ inWarp: combinedInWarp(this.#directive), ...(exchange && { exchange }) },
+    };
+  }
+
   #scan(s: RowStatement, block: Block): void {
     const { statement, reversed = false } = s;
     const { reduction, finish } = statement;
     invariant(reduction && finish, () => `${statement.name} scans nothing`);
-    const { names } = this.#context;
-    const { threads, rows, lanes } = this.#directive;
-    const scan = new RowScan(
-      reduction.monoid,
-      reversed,
-      {
-        ...{ threads, rows, lanes, thread: variable(this.#thread), inRow: this.#inRow },
-        ...{ row: this.#row, ranges: this.#ranges, names, buffers: this.#buffers },
-        at: statement.name,
-      },
-      block,
-    );
+    const scan = new RowScan(reduction.monoid, reversed, this.#placeOf(statement.name), block);
     this.#keepResults(s);
     const each = (chunk: Chunk): void => {
       const site = this.#site(chunk);
@@ -412,9 +442,9 @@ class RowsLowering {
     const { reduction } = statement;
     invariant(reduction, () => `${statement.name} folds nothing`);
     const { monoid } = reduction;
-    const { lanes, threads } = this.#directive;
+    const { lanes, across } = this.#directive;
     const inOrder = inOrderOf(s, this.#form, this.#directive);
-    const kept = inOrder ? 1 : lanes;
+    const kept = inOrder && !across ? 1 : lanes;
     const sums = monoid.components.map(({ dtype }) =>
       this.#makeBuffer("acc", { scope: "register", dtype, lanes: kept, shape: [constant(1)] }),
     );
@@ -439,12 +469,12 @@ class RowsLowering {
       });
     };
     this.#eachChunk(block, each, { apart: inOrder !== undefined });
-    const own = this.#ofLanes(sums, monoid, { lanes: kept, block });
-    const { names } = this.#context;
-    const context = { names, buffers: this.#buffers, block, at: statement.name };
-    const ofWarp = exchangeInHalves(monoid, own, Math.min(threads, warpThreads), context);
-    const ofRow = threads > warpThreads ? this.#ofWarps(ofWarp, monoid, block) : ofWarp;
-    this.#finishRow(s, ofRow, block);
+    const own = sums.map((name, i) => {
+      const { dtype } = monoid.components[i]!;
+      const sum = loadExpr(name, [0], { dtype, lanes: kept }, { guard: [], fill: zeroOf(dtype) });
+      return freeze(sum, this.#context.names, block);
+    });
+    this.#finishRow(s, totalOfRow(own, monoid, this.#placeOf(statement.name), block), block);
   }
 
   /** Rows that are none fold what their loads were filled with; only their elements matter here. */
@@ -461,13 +491,13 @@ class RowsLowering {
     block: Block,
   ): void {
     const { names } = this.#context;
+    const { lanes, across } = this.#directive;
     const vectors = values.map((v) => block.bind(v));
-    const own = combineInOrder(inOrder, lanesOf(vectors, this.#directive.lanes), block);
+    const own = across ? vectors : combineInOrder(inOrder, lanesOf(vectors, lanes), block);
     const before = (): readonly Expr[] =>
-      sums.map((name, i) => {
-        return freeze(loadExpr(name, [0], { dtype: own[i]!.dtype, lanes: 1 }), names, block);
-      });
-    const all = isFirst ? own : combineInOrder(inOrder, [before(), own], block);
+      sums.map((name, i) => freeze(loadExpr(name, [0], own[i]!), names, block));
+    const of = own[0]!.lanes;
+    const all = isFirst ? own : combineInOrder(inOrder, [before(), own], block, of);
     const ready = all.map((v) => freeze(v, names, block));
     ready.forEach((value, i) => {
       block.push(storeTo(sums[i]!, [0], value));
@@ -501,54 +531,6 @@ class RowsLowering {
     return loadExpr(name, [0], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) });
   }
 
-  /** One tuple from those of the lanes. */
-  #ofLanes(
-    sums: readonly string[],
-    monoid: Monoid,
-    { lanes, block }: { readonly lanes: number; readonly block: Block },
-  ): readonly Expr[] {
-    const whole = sums.map((name, i) => {
-      const { dtype } = monoid.components[i]!;
-      const sum = loadExpr(name, [0], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) });
-      return freeze(sum, this.#context.names, block);
-    });
-    return combinePairwise(monoid, lanesOf(whole, lanes), block);
-  }
-
-  /** One tuple from those of the warps of the row: each warp leaves its own, all threads read all. */
-  #ofWarps(own: readonly Expr[], monoid: Monoid, block: Block): readonly Expr[] {
-    const { threads, rows } = this.#directive;
-    const warps = threads / warpThreads;
-    const thread = variable(this.#thread);
-    const places = own.map(({ dtype }) => {
-      const shape = [constant(rows), constant(warps)];
-      return this.#makeBuffer("parts", { scope: "shared", dtype, lanes: 1, shape });
-    });
-    const warp = floorDiv(this.#inRow, warpThreads);
-    const isFirst: Condition = { kind: "zero", expr: mod(thread, warpThreads) };
-    block.branch([isFirst], (inside) => {
-      own.forEach((value, i) => {
-        inside.push(storeTo(places[i]!, [this.#row, simplify(warp, this.#ranges)], value));
-      });
-    });
-    block.push({ kind: "barrier", scope: "instance" });
-    const widest = Math.max(...own.map(({ dtype }) => dtypes[dtype].bits));
-    const atOnce = Math.min(mostAtOnce, (8 * vectorBytes) / widest, warps);
-    const parts = Array.from({ length: warps / atOnce }, (_, n) => {
-      const read = own.map(({ dtype }, i) => {
-        const value = loadExpr(
-          places[i]!,
-          [this.#row, n * atOnce],
-          { dtype, lanes: atOnce },
-          { guard: [], fill: zeroOf(dtype) },
-        );
-        return freeze(value, this.#context.names, block);
-      });
-      return lanesOf(read, atOnce);
-    });
-    return combinePairwise(monoid, parts.flat(), block);
-  }
-
   /** The values of a row, in every thread of it; its first thread stores what others want. */
   #finishRow(
     { statement }: Pick<RowStatement, "statement">,
@@ -565,22 +547,12 @@ class RowsLowering {
       const value = values[i]!;
       this.#values.set(write.tensor, value);
       if (!this.#isWanted(write.tensor)) return;
-      const isFirst: Condition = { kind: "zero", expr: this.#inRow };
-      storeWrite(write, value, [isFirst, ...this.#isRow], site);
+      const isFirst = [this.#inRow, this.#rank].map((expr): Condition => ({ kind: "zero", expr }));
+      storeWrite(write, value, [...isFirst, ...this.#isRow], site);
     });
   }
 
   #dtypeOf(tensor: string): DType {
     return this.#region.region.tensors.get(tensor)!.dtype;
   }
-}
-
-/** A tuple for each lane of the components. */
-function lanesOf(components: readonly Expr[], lanes: number): readonly (readonly Expr[])[] {
-  if (lanes === 1) return [components];
-  return Array.from({ length: lanes }, (_, lane) =>
-    components.map((operand): Expr => {
-      return { kind: "extract", dtype: operand.dtype, lanes: 1, operand, lane };
-    }),
-  );
 }

@@ -65,7 +65,7 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const products = enumerateProducts(region, target);
   const whole = [
     ...products,
-    ...enumerateRows(region, limits),
+    ...enumerateRows(region, limits, target.capabilities.has("cluster")),
     ...enumerateAttention(region, target),
   ];
   const alone = whole.map((d) => [d]);

@@ -1,13 +1,22 @@
 /**
- * Candidates of kernels over rows: a row to a few threads, a warp or a block, in vectors as wide as its
- * operands allow, kept in registers where they hold it. Deterministic; prices and the choice are elsewhere.
+ * Candidates of kernels over rows: a row to a few threads, a warp, a block or a cluster, in vectors as wide as its
+ * operands allow, along the rows or across them, whichever are neighbours in memory, kept in registers where they
+ * hold it. Deterministic; prices and the choice are elsewhere.
  */
-import type { Region } from "../../region/nest.ts";
+import type { Access, Region, Statement } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
 import { type RowsDirective, rowKeepers } from "../directive.ts";
-import { isNear, movesAlong, type RowsForm, rowsFault, rowsForm } from "./rows-form.ts";
+import {
+  elementLoop,
+  isNear,
+  movesAlong,
+  type RowsForm,
+  rowLoop,
+  rowsFault,
+  rowsForm,
+} from "./rows-form.ts";
 
 /** Threads of a row, and of a block that works on several rows. */
 const threadCounts = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] as const;
@@ -18,57 +27,125 @@ const shortLine = 64;
 const blockThreads = [128, 256] as const;
 const vectorBytes = 16;
 
-export function enumerateRows(region: Region, limits: BlockLimits): readonly RowsDirective[] {
+/** Vectors of rows beside each other, threads of their blocks, and parts of rows that clusters share. */
+const besideCounts = [2, 4, 8, 16, 32] as const;
+const acrossThreads = [128, 256, 512, 1024] as const;
+const partCounts = [1, 2, 4, 8] as const;
+/** Threads of a block that has a part of one row. */
+const partThreads = [256, 512, 1024] as const;
+
+export function enumerateRows(
+  region: Region,
+  limits: BlockLimits,
+  hasClusters: boolean,
+): readonly RowsDirective[] {
   const form = rowsForm(region);
   if (typeof form === "string" || !isWorth(region, form)) return [];
+  const of = { region, form, limits, hasClusters };
+  const found = isAcross(region, form) ? acrossRows(of) : alongRows(of);
+  return [...found].filter((d) => rowsFault(d, form) === undefined);
+}
+
+interface Rows {
+  readonly region: Region;
+  readonly form: RowsForm;
+  readonly limits: BlockLimits;
+  readonly hasClusters: boolean;
+}
+
+function* alongRows({ region, form, limits, hasClusters }: Rows): Generator<RowsDirective> {
   const statement = region.statements.at(-1)!.name;
-  const found: RowsDirective[] = [];
-  for (const lanes of laneCounts(region, form)) {
+  const plain = { kind: "rows", statement, across: false } as const;
+  for (const lanes of laneCounts(region, form, elementLoop)) {
     for (const threads of threadCounts) {
       if (threads > usualThreads && (threads * lanes) / 2 >= form.mostElements) continue;
       if (threads < usualThreads && 2 * threads * lanes < form.mostElements) continue;
       if (threads > limits.threadsPerBlock) continue;
       const rowCounts = blockThreads.map((n) => Math.max(1, n / threads));
       for (const rows of new Set(rowCounts)) {
-        for (const keep of rowKeepers) {
-          found.push({ kind: "rows", statement, threads, lanes, rows, keep });
+        for (const keep of rowKeepers) yield { ...plain, threads, lanes, rows, parts: 1, keep };
+      }
+    }
+    if (!hasClusters) continue;
+    for (const threads of partThreads) {
+      for (const parts of partCounts.slice(1)) {
+        // Parts are for rows that one block does not keep, or that are too few for the machine.
+        if (form.mostElements < 2 * threads * lanes * parts) continue;
+        for (const keep of rowKeepers) yield { ...plain, threads, lanes, rows: 1, parts, keep };
+      }
+    }
+  }
+}
+
+/** Blocks of lines of neighbouring rows, whose threads share the elements out among them. */
+function* acrossRows({ region, form, limits, hasClusters }: Rows): Generator<RowsDirective> {
+  const statement = region.statements.at(-1)!.name;
+  const plain = { kind: "rows", statement, across: true } as const;
+  for (const lanes of laneCounts(region, form, rowLoop(form.rows.length - 1))) {
+    for (const rows of besideCounts) {
+      for (const size of acrossThreads) {
+        const threads = size / rows;
+        if (size > limits.threadsPerBlock || threads / 2 >= form.mostElements) continue;
+        for (const parts of hasClusters ? partCounts : [1]) {
+          if (parts > 1 && form.mostElements < 2 * threads * parts) continue;
+          for (const keep of rowKeepers) yield { ...plain, threads, lanes, rows, parts, keep };
         }
       }
     }
   }
-  return found.filter((d) => rowsFault(d, form) === undefined);
+}
+
+function accessesOf({
+  reads,
+  finishReads,
+  writes,
+}: Statement): readonly Pick<Access, "tensor" | "index">[] {
+  return [...reads, ...finishReads, ...writes];
+}
+
+/** Whether what comes from memory, or goes there, has rows as neighbours and never elements of a row. */
+function isAcross({ tensors }: Region, { statements, rows }: RowsForm): boolean {
+  const beside = rowLoop(rows.length - 1);
+  const moved = statements
+    .flatMap((s) => accessesOf(s.statement))
+    .filter((a) => tensors.get(a.tensor)!.role !== "local" && movesAlong(a));
+  return moved.some((a) => isNear(a, beside)) && !moved.some((a) => isNear(a, elementLoop));
 }
 
 /**
  * Loops bound to threads do as well for what reads and writes a row once, unless it is scanned, folded to several
  * values at once, or short. What is scanned along another axis than the nearest has lines enough for threads.
  */
-function isWorth({ statements }: Region, form: RowsForm): boolean {
+function isWorth(region: Region, form: RowsForm): boolean {
+  const { statements } = region;
   const scans = form.statements.filter((s) => s.work === "scan");
-  if (scans.length > 0) return scans.every(({ statement }) => statement.writes.every(isNear));
+  if (scans.length > 0)
+    return scans.every(({ statement }) => statement.writes.every((w) => isNear(w)));
   const [first] = form.statements;
   const reduction = first?.statement.reduction;
-  const isShort = form.mostElements <= shortLine && first!.statement.reads.some(isNear);
+  const isShort = form.mostElements <= shortLine && first!.statement.reads.some((r) => isNear(r));
   return statements.length > 1 || (reduction?.monoid.components.length ?? 0) > 1 || isShort;
 }
 
 /**
- * Vectors of all operands that have their elements beside each other, of as many as whole vectors make a row; the
- * widest first, as prices may tie.
+ * Vectors of all operands that are neighbours along a loop, of as many as whole vectors make of it; the widest
+ * first, as prices may tie.
  */
-function laneCounts(region: Region, { statements, length }: RowsForm): readonly number[] {
+function laneCounts(
+  region: Region,
+  { statements, length, rows }: RowsForm,
+  loop: string,
+): readonly number[] {
   const counts = new Set([1]);
-  const elements = constantValue(length) ?? 1;
-  for (const { statement } of statements) {
-    const { reads, finishReads, writes } = statement;
-    for (const access of [...reads, ...finishReads, ...writes]) {
-      const { dtype, role } = region.tensors.get(access.tensor)!;
-      if (role === "local" || !movesAlong(access) || !isNear(access)) continue;
-      let lanes = (8 * vectorBytes) / dtypes[dtype].bits;
-      if (lanes < 1 || lanes > vectorBytes) continue;
-      while (elements % lanes !== 0) lanes /= 2;
-      counts.add(lanes);
-    }
+  const extent = loop === elementLoop ? length : rows.at(-1)!;
+  const elements = constantValue(extent) ?? 1;
+  for (const access of statements.flatMap((s) => accessesOf(s.statement))) {
+    const { dtype, role } = region.tensors.get(access.tensor)!;
+    if (role === "local" || !movesAlong(access) || !isNear(access, loop)) continue;
+    let lanes = (8 * vectorBytes) / dtypes[dtype].bits;
+    if (lanes < 1 || lanes > vectorBytes) continue;
+    while (elements % lanes !== 0) lanes /= 2;
+    counts.add(lanes);
   }
   return [...counts].sort((a, b) => b - a);
 }

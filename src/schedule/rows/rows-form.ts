@@ -80,12 +80,8 @@ function makeForm(region: Region): RowsForm | string {
   const along = first.loops.find((l) => l.kind !== "space");
   if (!along) return `${first.name} folds over no loop`;
   if (rows.length > mostRowLoops) return `its rows are in ${rows.length} loops`;
-  const statements: RowStatement[] = [];
-  for (const source of region.statements) {
-    const found = rowStatement(source, rows, along.extent);
-    if (typeof found === "string") return found;
-    statements.push(found);
-  }
+  const statements = inCommonNames(region.statements, rows, along.extent);
+  if (typeof statements === "string") return statements;
   const made = madeTensors(statements);
   if (typeof made === "string") return made;
   const mostElements = rangeOf(along.extent, symbolRanges(region)).max;
@@ -93,12 +89,43 @@ function makeForm(region: Region): RowsForm | string {
   return { statements, rows, length: along.extent, mostElements, made };
 }
 
-/** The statement with its loops named like everyone's. */
-function rowStatement(
+/**
+ * All statements with their loops named alike: of a map that has several loops as long as a row, the one whose
+ * other loops read what earlier statements made where they made it.
+ */
+function inCommonNames(
+  sources: readonly Statement[],
+  rows: readonly IndexExpr[],
+  length: IndexExpr,
+): readonly RowStatement[] | string {
+  const ways: (readonly RowStatement[])[] = [];
+  for (const source of sources) {
+    const found = rowStatements(source, rows, length);
+    if (typeof found === "string") return found;
+    ways.push(found);
+  }
+  if (ways.every((w) => w.length === 1)) return ways.flat();
+  const choose = (before: readonly RowStatement[]): readonly RowStatement[] | string => {
+    if (before.length === ways.length) return before;
+    let fault = "";
+    for (const way of ways[before.length]!) {
+      const some = [...before, way];
+      const made = madeTensors(some);
+      const all = typeof made === "string" ? made : choose(some);
+      if (typeof all !== "string") return all;
+      fault ||= all;
+    }
+    return fault;
+  };
+  return choose([]);
+}
+
+/** The statement with its loops named like everyone's, for each loop that may be the one over elements. */
+function rowStatements(
   given: Statement,
   rows: readonly IndexExpr[],
   length: IndexExpr,
-): RowStatement | string {
+): readonly RowStatement[] | string {
   const scan = given.loops.some((l) => l.kind === "scan") ? scanForm(given) : undefined;
   if (typeof scan === "string") return scan;
   const source = scan?.fold ?? given;
@@ -111,25 +138,26 @@ function rowStatement(
   const space = loops.filter((l) => l.kind === "space");
   const inner = loops.filter((l) => l.kind !== "space");
   const isOnce = !reduction && space.length === rows.length;
-  const elements = reduction ? inner : isOnce ? [] : space.slice(rows.length);
-  const outer = space.slice(0, rows.length);
   // A fold with loops beside those over rows makes several values a row, like a product of rows and a matrix.
-  const isRows = reduction ? space.length === rows.length : outer.length === rows.length;
-  if (elements.length !== (isOnce ? 0 : 1) || !isRows) return `${name} has other loops`;
-  if (outer.some((l, i) => l.extent.key !== rows[i]!.key) || !isLong(elements, length))
-    return `${name} has other extents`;
-  const ordered = [...outer, ...elements];
-  const names = new Map(
-    ordered.map((l, i) => [l.name, i < rows.length ? rowLoop(i) : elementLoop]),
-  );
-  const statement = renameVariables(source, (n) => names.get(n) ?? n);
+  const wanted = rows.length + (reduction || isOnce ? 0 : 1);
+  if (space.length !== wanted || (reduction ? inner.length !== 1 : inner.length > 0))
+    return `${name} has other loops`;
+  const orders: (readonly Loop[])[] =
+    reduction || isOnce
+      ? [[...space, ...inner]]
+      : space.toReversed().map((l) => [...space.filter((other) => other !== l), l]);
+  const extents = [...rows, length].map((e) => e.key);
+  const fitting = orders.filter((order) => order.every((l, i) => l.extent.key === extents[i]));
+  if (fitting.length === 0) return `${name} has other extents`;
   const work = scan ? "scan" : reduction ? "fold" : isOnce ? "once" : "map";
   const reversed = scan?.reversed ? { reversed: true } : {};
-  return { statement, work, ...reversed, loops: ordered.map((l) => l.name) };
-}
-
-function isLong(loops: readonly Loop[], length: IndexExpr): boolean {
-  return loops.every((l) => l.extent.key === length.key);
+  return fitting.map((order) => {
+    const names = new Map(
+      order.map((l, i) => [l.name, i < rows.length ? rowLoop(i) : elementLoop]),
+    );
+    const statement = renameVariables(source, (n) => names.get(n) ?? n);
+    return { statement, work, ...reversed, loops: order.map((l) => l.name) };
+  });
 }
 
 /** Everything that is read of what the region makes is what its own row, or element, made before. */
@@ -167,9 +195,9 @@ export function movesAlong({ index }: Pick<Access, "index">): boolean {
   return variablesOf(...index).has(elementLoop);
 }
 
-/** Whether neighbours in the row are neighbours in memory. */
-export function isNear({ index }: Pick<Access, "index">): boolean {
-  const steps = index.map((e) => splitLinear(e, elementLoop)?.coefficient);
+/** Whether neighbours in the row, or along another loop, are neighbours in memory. */
+export function isNear({ index }: Pick<Access, "index">, loop = elementLoop): boolean {
+  const steps = index.map((e) => splitLinear(e, loop)?.coefficient);
   return steps.at(-1) === 1 && steps.slice(0, -1).every((c) => c === 0);
 }
 
@@ -234,9 +262,14 @@ export function sharedReads(
   return [...readers.values()].filter((r) => r.count > 1).map((r) => r.access);
 }
 
+/** Neighbours in a row that are one vector. */
+export function elementLanes({ across, lanes }: RowsDirective): number {
+  return across ? 1 : lanes;
+}
+
 /** Vectors that a thread takes of a row, the last of which may be outside. */
 export function chunksOf({ mostElements }: RowsForm, d: RowsDirective): number {
-  return Math.ceil(mostElements / (d.threads * d.lanes));
+  return Math.ceil(mostElements / (d.threads * d.parts * elementLanes(d)));
 }
 
 /** Threads of a warp, of a block at most, and elements of a row that a thread keeps at most. */
@@ -244,6 +277,8 @@ const warpThreads = 32;
 const mostThreads = 1024;
 const mostLanes = 16;
 export const mostKept = 64;
+/** Of rows that a block or a cluster keeps as a whole: of narrow elements, two of which are a register. */
+const mostKeptWhole = 128;
 
 /**
  * Whether rows lie behind each other along one axis of what they leave: with guards at the end of each it is not
@@ -258,31 +293,87 @@ function isCut({ statements }: RowsForm): boolean {
   );
 }
 
+/** Partial results of the same rows that a thread takes from shared memory, where more need not be. */
+const mostPartial = 16;
+
+/**
+ * Neighbours among the threads of a row that combine in their warp first; across rows only as many as leave few
+ * partial results, since each is a vector.
+ */
+export function combinedInWarp({ threads, rows, across }: RowsDirective): number {
+  if (!across) return Math.min(threads, warpThreads);
+  const most = Math.min(threads, Math.max(1, warpThreads / rows));
+  return Math.min(most, Math.max(1, threads / mostPartial));
+}
+
+/** Blocks of a cluster that every device takes, and values of a vector that they send each other. */
+const mostParts = 8;
+export const sentLanes = 4;
+
+function isPower(n: number): boolean {
+  return Number.isSafeInteger(n) && n >= 1 && 2 ** Math.floor(Math.log2(n)) === n;
+}
+
 /** Why no block can work so on rows, or undefined. */
 export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined {
-  const isPower = (n: number): boolean =>
-    Number.isSafeInteger(n) && n >= 1 && 2 ** Math.floor(Math.log2(n)) === n;
   if (![d.threads, d.lanes].every(isPower)) return "threads and lanes are powers of two";
   if (!Number.isSafeInteger(d.rows) || d.rows < 1) return "rows of a block are a positive integer";
   const threads = d.threads * d.rows;
   if (threads > mostThreads || threads % warpThreads !== 0)
     return `${threads} threads are not 1 to ${mostThreads / warpThreads} whole warps`;
   if (d.rows > 1 && form.rows.length === 0) return "there is one row";
-  const length = constantValue(form.length);
   if (d.lanes > mostLanes) return `vectors have at most ${mostLanes} lanes`;
-  if (d.lanes > 1 && (length === undefined || length % d.lanes !== 0))
-    return `rows of ${form.length.key} elements are not whole vectors of ${d.lanes}`;
-  const scanned = form.statements.filter((s) => s.work === "scan");
-  const isRead = scanned.some((s) => s.statement.writes.some((w) => form.made.has(w.tensor)));
-  if (scanned.length > 0 && isCut(form) && (length ?? 1) % (d.threads * d.lanes) !== 0)
-    return `parts of ${form.length.key} elements are not whole turns of ${d.threads * d.lanes}`;
-  if (isRead && d.keep !== "registers") return "what is scanned is read again, and kept nowhere";
+  const lengthwise = d.across ? acrossFault(d, form) : alongFault(d, form);
+  const why = lengthwise ?? partsFault(d, form) ?? scansFault(d, form);
+  if (why !== undefined) return why;
   if (d.keep === "operands" && ![...form.made.values()].includes("element"))
     return "no statement makes elements that it could compute again";
-  if (d.keep !== "memory" && length === undefined)
+  if (d.keep !== "memory" && constantValue(form.length) === undefined)
     return `rows of ${form.length.key} elements have no registers of their own`;
   const kept = chunksOf(form, d) * d.lanes;
-  if (d.keep !== "memory" && kept > mostKept)
-    return `a thread would keep ${kept} elements of its row, more than ${mostKept}`;
+  const most = d.across || d.parts > 1 ? mostKeptWhole : mostKept;
+  if (d.keep !== "memory" && kept > most)
+    return `a thread would keep ${kept} elements of its rows, more than ${most}`;
+  return undefined;
+}
+
+function alongFault({ lanes }: RowsDirective, form: RowsForm): string | undefined {
+  const length = constantValue(form.length);
+  if (lanes === 1 || (length !== undefined && length % lanes === 0)) return undefined;
+  return `rows of ${form.length.key} elements are not whole vectors of ${lanes}`;
+}
+
+function acrossFault({ lanes, rows }: RowsDirective, form: RowsForm): string | undefined {
+  const beside = form.rows.at(-1);
+  if (!beside) return "there is one row, and none beside it";
+  if (!isPower(rows)) return "vectors beside each other are a power of two";
+  const count = constantValue(beside);
+  if (lanes === 1 || (count !== undefined && count % lanes === 0)) return undefined;
+  return `${beside.key} rows are not whole vectors of ${lanes}`;
+}
+
+/** What blocks of a cluster do not tell each other. */
+function partsFault(d: RowsDirective, form: RowsForm): string | undefined {
+  if (d.parts === 1) return undefined;
+  if (!isPower(d.parts) || d.parts > mostParts)
+    return `parts are a power of two up to ${mostParts}`;
+  if (form.rows.length === mostRowLoops) return "the grid has no axis left for parts";
+  if (d.across ? (d.rows * d.lanes) % sentLanes !== 0 : d.rows > 1)
+    return `blocks send each other values of one row, or of ${sentLanes} beside each other`;
+  const folded = form.statements.flatMap((s) => s.statement.reduction?.monoid.components ?? []);
+  return folded.some(({ dtype }) => dtype !== "f32")
+    ? "blocks send each other nothing but f32"
+    : undefined;
+}
+
+function scansFault(d: RowsDirective, form: RowsForm): string | undefined {
+  const scanned = form.statements.filter((s) => s.work === "scan");
+  if (scanned.length === 0) return undefined;
+  if (d.across || d.parts > 1) return "what is scanned along rows is one block's";
+  const length = constantValue(form.length) ?? 1;
+  if (isCut(form) && length % (d.threads * d.lanes) !== 0)
+    return `parts of ${form.length.key} elements are not whole turns of ${d.threads * d.lanes}`;
+  const isRead = scanned.some((s) => s.statement.writes.some((w) => form.made.has(w.tensor)));
+  if (isRead && d.keep !== "registers") return "what is scanned is read again, and kept nowhere";
   return undefined;
 }

@@ -7,9 +7,10 @@
  */
 import * as affine from "../../affine/index.ts";
 import type { Region } from "../../region/nest.ts";
+import type { RowsDirective } from "../directive.ts";
 import type { ScheduledRegion, ScheduledRows } from "../scheduled-region.ts";
 import { regionNest, type TreeSchedule } from "../tree/tree-schedule.ts";
-import { type RowStatement, rowLoop } from "./rows-form.ts";
+import { elementLanes, type RowStatement, rowLoop } from "./rows-form.ts";
 
 export function rowsSchedule({ region }: ScheduledRegion, rows: ScheduledRows): TreeSchedule {
   return judgedTree(region, treeOfRows(rows));
@@ -43,7 +44,7 @@ function treeOfRows({ form, directive }: ScheduledRows): affine.ScheduleTree {
   const children = statements.map((s) => ({
     kind: "filter" as const,
     statements: [s.statement.name],
-    child: elements(s, directive.threads, directive.lanes),
+    child: elements(s, directive),
   }));
   const together: affine.ScheduleTree =
     children.length === 1 ? children[0]!.child : { kind: "sequence", children };
@@ -51,33 +52,44 @@ function treeOfRows({ form, directive }: ScheduledRows): affine.ScheduleTree {
   const valuesOf = (n: number, value: (loop: string) => affine.Affine) =>
     new Map(statements.map((s) => [s.statement.name, value(s.loops[n]!)]));
   let tree = together;
+  // Across rows those of a vector run one after another, innermost.
+  const own = directive.across ? directive.lanes : 1;
   if (directive.rows > 1) {
-    const values = valuesOf(last, (l) => affine.remainder(affine.affine(l), directive.rows));
+    const values = valuesOf(last, (l) =>
+      affine.remainder(affine.floorDivide(affine.affine(l), own), directive.rows),
+    );
     tree = spread("together", values, "groups", tree);
   }
   for (let n = last; n >= 0; n--) {
-    const isSplit = n === last && directive.rows > 1;
-    const values = valuesOf(n, (l) =>
-      isSplit ? affine.floorDivide(affine.affine(l), directive.rows) : affine.affine(l),
-    );
+    const together = n === last ? own * directive.rows : 1;
+    const values = valuesOf(n, (l) => affine.floorDivide(affine.affine(l), together));
     tree = spread(rowLoop(n).slice(1), values, "blocks", tree);
   }
   return tree;
 }
 
-/** Elements of a map in vectors dealt out to the threads of the row; a fold and a scan are in their own order. */
+/**
+ * Elements of a map in vectors dealt out to the threads of the row, of all parts; a fold and a scan are in their own
+ * order.
+ */
 function elements(
   { statement, work, loops }: RowStatement,
-  threads: number,
-  lanes: number,
+  directive: RowsDirective,
 ): affine.ScheduleTree {
   const leaf: affine.ScheduleTree = { kind: "leaf" };
-  if (work === "once") return leaf;
-  const loop = affine.affine(loops.at(-1)!);
   const one = (value: affine.Affine) => new Map([[statement.name, value]]);
-  const all = band("element", one(loop), leaf);
+  const { across, lanes, parts } = directive;
+  const beside = work === "once" ? loops.at(-1) : loops.at(-2);
+  const isAcross = across && lanes > 1 && beside !== undefined;
+  const inner = isAcross
+    ? band("beside", one(affine.remainder(affine.affine(beside), lanes)), leaf)
+    : leaf;
+  if (work === "once") return inner;
+  const loop = affine.affine(loops.at(-1)!);
+  const all = band("element", one(loop), inner);
   if (work === "fold" || work === "scan") return all;
-  const vector = affine.floorDivide(loop, lanes);
+  const threads = directive.threads * parts;
+  const vector = affine.floorDivide(loop, elementLanes(directive));
   const inThread = band("vector", one(affine.floorDivide(vector, threads)), all);
   return spread("thread", one(affine.remainder(vector, threads)), "threads", inThread);
 }

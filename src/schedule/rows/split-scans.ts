@@ -39,7 +39,7 @@ export function scansFor(priceOf: (region: Region) => number, limits: BlockLimit
     const laidOut = regions.flatMap((region) => {
       const cuts = partCounts
         .flatMap((parts) => splitScan(region, parts, limits.cores))
-        .filter(([, , scans]) => enumerateRows(scans, limits).length > 0);
+        .filter(([, , scans]) => enumerateRows(scans, limits, false).length > 0);
       if (cuts.length === 0) return [region];
       const prices = cuts.map((cut) => cut.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
