@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { constant, type IndexExpr, variable } from "../semantics/index-expr.ts";
+import { add, constant, type IndexExpr, variable } from "../semantics/index-expr.ts";
 import { simpleMonoid } from "../semantics/monoids.ts";
 import { argument } from "../semantics/scalar-expr.ts";
 import { coalesceRegion } from "./coalesce.ts";
@@ -15,7 +15,13 @@ function loopsAfter(
     columns = 6,
     reduce = false,
     width = constant(6),
-  }: { readonly columns?: number; readonly reduce?: boolean; readonly width?: IndexExpr } = {},
+    overRows = false,
+  }: {
+    readonly columns?: number;
+    readonly reduce?: boolean;
+    readonly width?: IndexExpr;
+    readonly overRows?: boolean;
+  } = {},
 ): readonly string[] {
   const statement: Statement = {
     name: "S0",
@@ -45,8 +51,10 @@ function loopsAfter(
       ["y", { name: "y", dtype: "f32", shape: [constant(8), width], role: "output" }],
     ]),
   };
-  const { loops } = coalesceRegion(region).region.statements[0]!;
-  return loops.map((l) => `${l.name} ${l.extent.key}`);
+  const source: Region = overRows ? { ...region, overRows } : region;
+  const { loops, reads } = coalesceRegion(source).region.statements[0]!;
+  const places = overRows ? reads.map((r) => `x[${r.index.map((e) => e.key).join(", ")}]`) : [];
+  return [...loops.map((l) => `${l.name} ${l.extent.key}`), ...places];
 }
 
 describe("coalesceRegion", () => {
@@ -69,6 +77,19 @@ describe("coalesceRegion", () => {
   it("leaves loops that an access uses apart, in another order or one alone", () => {
     expect(loopsAfter([v("j"), v("i")], [v("i"), v("j")])).toEqual(both);
     expect(loopsAfter([v("i"), constant(0)], [v("i"), v("j")])).toEqual(both);
+  });
+
+  it("over rows, what the outer loop picks becomes a digit, and a part of an axis a part of the joined one", () => {
+    const rows = { overRows: true };
+    const index = [v("i"), v("j")];
+    const picked = "x[floorDiv(i, 6), 0]";
+    expect(loopsAfter([v("i"), constant(0)], index, rows)).toEqual(["i 24", picked]);
+    const part = [add(v("i"), constant(4)), v("j")];
+    expect(loopsAfter(part, index, rows)).toEqual(["i 24", "x[i + 24]"]);
+    expect(loopsAfter(part, index)).toEqual(both);
+    // Not what the inner loop picks, nor what is stored.
+    expect(loopsAfter([v("j"), constant(0)], index, rows)).toEqual([...both, "x[j, 0]"]);
+    expect(loopsAfter(index, [v("i"), constant(0)], rows)).toEqual([...both, "x[i, j]"]);
   });
 
   it("leaves a space loop beside a reduce loop", () => {

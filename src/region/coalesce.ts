@@ -2,15 +2,19 @@
  * Fewer, longer loops: loops of one trip vanish, and two neighbouring loops become one where every
  * access either uses both as neighbouring axes of a row-major tensor or neither. A tensor whose axes
  * are joined is seen through a view. Long contiguous loops are what lanes and threads want; the
- * computation is the same, point for point.
+ * computation is the same, point for point. In a region over rows, what the outer loop alone picks of a tensor
+ * that it only reads (the scale of a channel) is picked by a digit of the joined one, and the outer loop may be a
+ * part of its axis (the channels of a group).
  */
 import type { Condition } from "../semantics/condition.ts";
 import {
   add,
   constant,
   constantValue,
+  floorDiv,
   type IndexExpr,
   mul,
+  splitLinear,
   substitute,
   variable,
   variablesOf,
@@ -41,11 +45,14 @@ export function coalesceRegion(region: Region, asMatrices = false): CoalescedReg
   const pairAt = ({ loops }: Statement, at: number): readonly [Loop, Loop] | undefined =>
     at + 1 < loops.length ? [loops[at]!, loops[at + 1]!] : undefined;
   const most = Math.max(...statements.map((s) => s.loops.length));
+  const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+  const { overRows = false } = region;
+  const mayPick = (tensor: string): boolean => overRows && !written.has(tensor);
   for (let at = 0; at + 1 < most; ) {
     const pairs = statements.map((s) => pairAt(s, at));
     const all = statements.every((s, i) => {
       const pair = pairs[i];
-      return pair ? mayJoin(s, pair, tensors) : isApart(s, at, statements);
+      return pair ? mayJoin(s, pair, tensors, { mayPick, overRows }) : isApart(s, at, statements);
     });
     if (all && pairs.some((p) => p) && isSeenAlike(statements, pairs)) {
       statements = statements.map((s, i) => {
@@ -72,7 +79,8 @@ function isSeenAlike(
   return statements.every((s, i) =>
     [...accessesOf(s), ...s.writes].every(({ tensor, index }) => {
       if (!written.has(tensor)) return true;
-      const axis = index.findIndex((e) => e.key === pairs[i]?.[0].name);
+      const pair = pairs[i];
+      const axis = pair ? index.findIndex((e) => isPart(e, pair[0].name)) : -1;
       const first = seen.get(tensor) ?? axis;
       seen.set(tensor, first);
       return first === axis;
@@ -93,7 +101,18 @@ export function dropUnitLoops(statement: Statement): Statement {
   return { ...mapIndices(statement, (e) => substitute(e, zero)), loops: kept };
 }
 
-function mayJoin(statement: Statement, [a, b]: readonly [Loop, Loop], tensors: Tensors): boolean {
+interface OverRows {
+  readonly overRows: boolean;
+  /** Whether a digit of the joined loop may pick of the tensor. */
+  readonly mayPick: (tensor: string) => boolean;
+}
+
+function mayJoin(
+  statement: Statement,
+  [a, b]: readonly [Loop, Loop],
+  tensors: Tensors,
+  { mayPick, overRows }: OverRows,
+): boolean {
   if (a.kind !== b.kind || a.kind === "scan" || statement.indirects.length > 0) return false;
   const used = (exprs: readonly IndexExpr[]): boolean => {
     const names = variablesOf(...exprs);
@@ -105,19 +124,25 @@ function mayJoin(statement: Statement, [a, b]: readonly [Loop, Loop], tensors: T
   const values = [...statement.body, ...(statement.finish ?? [])];
   if (used(values.flatMap(indexValues))) return false;
   // Some rows of an open width as one run: whether other rows make it whole cannot be shown of the tensor.
-  const isPart = ({ tensor, index }: Write): boolean => {
+  const leavesPart = ({ tensor, index }: Write): boolean => {
     const axis = index.findIndex((e) => e.key === a.name);
     return axis >= 0 && tensors.get(tensor)!.shape[axis]!.key !== a.extent.key;
   };
-  if (constantValue(b.extent) === undefined && statement.writes.some(isPart)) return false;
+  if (constantValue(b.extent) === undefined && statement.writes.some(leavesPart)) return false;
   return [...accessesOf(statement), ...statement.writes].every(({ tensor, index }) => {
-    const axis = index.findIndex((e) => e.key === a.name);
+    const axis = index.findIndex((e) => e.key === a.name || (overRows && isPart(e, a.name)));
     if (!used(index)) return true;
+    if (mayPick(tensor) && !variablesOf(...index).has(b.name)) return true;
     const rest = index.filter((_, i) => i !== axis && i !== axis + 1);
     const extent = tensors.get(tensor)!.shape[axis + 1];
     const neighbours = axis >= 0 && index[axis + 1]?.key === b.name;
     return neighbours && !used(rest) && extent?.key === b.extent.key;
   });
+}
+
+/** Whether neighbours along a loop are neighbours along an axis. */
+function isPart(place: IndexExpr, loop: string): boolean {
+  return splitLinear(place, loop)?.coefficient === 1;
 }
 
 function join(
@@ -126,11 +151,15 @@ function join(
   tensors: Tensors,
   views: View[],
 ): Statement {
+  const digit = new Map([[a.name, floorDiv(variable(a.name), b.extent)]]);
   const joinAxes = <T extends Access | Write>(access: T): T => {
-    const axis = access.index.findIndex((e) => e.key === a.name);
-    if (axis < 0) return access;
+    const axis = access.index.findIndex((e) => isPart(e, a.name));
+    if (axis < 0 || access.index[axis + 1]?.key !== b.name)
+      return { ...access, index: access.index.map((e) => substitute(e, digit)) };
+    const { rest } = splitLinear(access.index[axis]!, a.name)!;
+    const place = add(mul(rest, b.extent), variable(a.name));
     const tensor = viewOf(access.tensor, axis, tensors, views);
-    return { ...access, tensor, index: access.index.toSpliced(axis, 2, variable(a.name)) };
+    return { ...access, tensor, index: access.index.toSpliced(axis, 2, place) };
   };
   const at = statement.loops.indexOf(a);
   const joined: Loop = { ...a, extent: mul(a.extent, b.extent) };

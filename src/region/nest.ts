@@ -153,6 +153,8 @@ export interface Region {
   readonly symbols: NestProgram["symbols"];
   /** Of several statements: the first so many loops of each are the same, in the same order. */
   readonly sharedLoops?: number;
+  /** Of several statements: they run over the same rows, as one kernel of blocks (schedule/rows/). */
+  readonly overRows?: true;
   /** Every tensor that the statements touch; `intermediate` ones that only they touch are local. */
   readonly tensors: ReadonlyMap<string, RegionTensor>;
 }

@@ -136,9 +136,14 @@ export const norms = {
         reject("GRF003", `${groups} groups`, { help: "channels are in one group or more" });
       }
       const [batch, channels, ...spatial] = shape;
-      const split = b.reshape(x!, [batch!, groups, floorDiv(channels!, groups), ...spatial]);
+      const inGroup = floorDiv(channels!, groups);
+      const split = b.reshape(x!, [batch!, groups, inGroup, ...spatial]);
       const normal = standardise(b, split, axesFrom(b, split, 2), epsilon);
-      return [scaleChannels(b, b.reshape(normal, shape), scale!, bias!)];
+      // Scaled as it lies in groups, so that statistics and all that follows run over the same rows.
+      const [wide, offset] = [scale!, bias!].map((vector) =>
+        b.reshape(vector, [groups, inGroup, ...spatial.map(() => 1)]),
+      );
+      return [b.reshape(b.add(b.mul(normal, wide!), offset!), shape)];
     },
   },
   // x / (bias + alpha / size * sum of squares over `size` channels around)^beta

@@ -45,6 +45,15 @@ const picked: Build = (g, x) => {
   return [near, g.apply("log", sum)];
 };
 
+/** Statistics of groups of channels, with a scale and an offset for each channel. */
+function groupGraph(dtype: Type, shape: readonly number[], groups: number): Graph {
+  const g = new GraphBuilder("groups");
+  const input = (name: string, dims: readonly number[]) =>
+    g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
+  const [x, s, b] = [input("x", shape), input("s", [shape[1]!]), input("b", [shape[1]!])];
+  return g.finish([g.node("groupNorm", [x, s, b], { groups, epsilon: 1e-5 })]);
+}
+
 function graphOf(build: Build, dtype: Type, shape: readonly IndexLike[]): Graph {
   const g = new GraphBuilder("rows");
   const x = g.input("x", { dtype, shape: shape.map(toIndex) });
@@ -234,6 +243,28 @@ describe("rows by blocks", () => {
     }
     const wide = "threads 32 lanes 8 together 1 parts 2 keep registers";
     expect(difference(graphOf(residual, "bf16", [2, 520]), wide)).toBeUndefined();
+  });
+
+  it("groups of channels are rows, along which each channel has a scale", () => {
+    const graph = groupGraph("f32", [2, 6, 4, 8], 3);
+    for (const how of [
+      "threads 16 lanes 4 together 2 keep operands",
+      "threads 32 lanes 2 together 1 parts 2 keep registers",
+      "threads 32 lanes 1 together 1 keep memory",
+    ]) {
+      expect(difference(graph, how)).toBeUndefined();
+    }
+    const ragged = groupGraph("bf16", [2, 4, 5, 7], 2);
+    expect(difference(ragged, "threads 32 lanes 2 together 2 keep operands")).toBeUndefined();
+    for (const dims of [
+      [32, 320, 64, 64],
+      [4, 96, 55, 55],
+    ]) {
+      const chosen = take(
+        compileModel({ graph: groupGraph("bf16", dims, 32), weights: noWeights }, { target }),
+      );
+      expect(chosen.regions.map((r) => r.scheduled.rows !== undefined)).toEqual([true]);
+    }
   });
 
   it("numbers that no block can be given are refused, statements that are no rows too", () => {

@@ -159,5 +159,6 @@ function join(
     group: { ...last.group, anchor, inlined: [...new Set([...before, ...inlined])] },
     statements,
     tensors,
+    overRows: true,
   };
 }
