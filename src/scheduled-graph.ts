@@ -11,6 +11,13 @@ import { eliminateDeadCode } from "./graph/transforms/clean.ts";
 import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { isCut } from "./graph/transforms/split-at-data.ts";
+import {
+  constantTables,
+  noTables,
+  type Tables,
+  withTables,
+  withTableWeights,
+} from "./interp/constant-tables.ts";
 import { lowerProgram, refuseRoutines } from "./lower/lower-program.ts";
 import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
@@ -155,11 +162,13 @@ export function scheduleGraph(
   memory: SchedulingMemory,
   prefix = "",
   model: Model = { ...from.model, graph: separateOutputs(from.model.graph) },
+  tables: Tables = noTables,
 ): Result<ScheduledGraph> {
   const { target, threads = defaultThreads, onPass = () => {} } = options;
   onPass("nests");
-  const nests = buildNests(model.graph, prefix);
-  if (!nests.ok) return nests;
+  const built = buildNests(model.graph, prefix);
+  if (!built.ok) return built;
+  const nests = { ...built, value: withTables(built.value, tables) };
   const routines = nests.value.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
   const scans = scheduleScans({ ...from, model }, routines, { options, memory });
   if (!scans.ok) return scans;
@@ -187,8 +196,14 @@ export function scheduleGraph(
     forBlocks: target.blocks !== undefined,
   });
   const { regions, nests: widened, rootOf } = formed;
-  const stored = target.blocks ? storedResults(model, constantResults(formed)) : model;
-  if (stored !== model) return scheduleGraph(from, options, memory, prefix, stored);
+  if (target.blocks) {
+    const constant = constantResults(formed);
+    const stored = storedResults(model, constant);
+    if (stored !== model) return scheduleGraph(from, options, memory, prefix, stored);
+    // Steps of scans have no weights of their own.
+    const made = prefix === "" ? constantTables(nests.value, constant) : noTables;
+    if (made.size > 0) return scheduleGraph(from, options, memory, prefix, model, made);
+  }
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,
@@ -212,7 +227,8 @@ export function scheduleGraph(
   const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
     (a, b) => a + b,
   );
-  const made = { from, model, widened, choice: choice.value, scans: scans.value };
+  const whole = withTableWeights(model, nests.value, tables);
+  const made = { from, model: whole, widened, choice: choice.value, scans: scans.value };
   return ok({ ...made, pricePs, warnings: nests.warnings });
 }
 

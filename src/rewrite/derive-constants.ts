@@ -2,8 +2,11 @@
  * Nodes over weights alone become weights: their elements are computed when somebody reads them, by the
  * references, so that rewriting a model never reads its weights. What foldable.ts refuses stays a node.
  */
-import type { AnyAttrs } from "../graph/attr-schema.ts";
-import type { Graph, Model, NodeOf, OpKind, ValueId, WeightStore } from "../graph/graph.ts";
+import { type AnyAttrs, attrParts } from "../graph/attr-schema.ts";
+import { flopsOf } from "../graph/counts.ts";
+import type { Graph, Model, Node, NodeOf, OpKind, ValueId, WeightStore } from "../graph/graph.ts";
+import { isComposite, schemaOf } from "../graph/op-table.ts";
+import { elementsOf } from "../graph/tensor-type.ts";
 import { eliminateDeadCode, liveValues } from "../graph/transforms/clean.ts";
 import { rebuildGraph } from "../graph/transforms/rebuild.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
@@ -16,19 +19,27 @@ import { isTransparent } from "./terms.ts";
 
 type Read = () => Tensor;
 
-/** The model with results as weights, which are computed once, before it runs; itself where none can be. */
+/**
+ * The model with results as weights, which are computed once, before it runs; itself where none can be. Of weights
+ * alone it stores also what takes more than some operations an element and does not grow (a sum): a kernel that makes
+ * it on the way to something else would do so in every run.
+ */
 export function storedResults(model: Model, constant: ReadonlySet<string>): Model {
-  const stored = deriveConstants(model, (name) => constant.has(name));
+  const isWanted = (name: string, node: Node): boolean =>
+    constant.has(name) || isCostly(node, model.graph, constantValue(flopsOf(node, model.graph)));
+  const stored = deriveConstants(model, isWanted, true);
   return stored === model ? model : { ...stored, graph: eliminateDeadCode(stored.graph) };
 }
 
 /**
  * @param isWanted of which results, by name; default: of all
+ * @param withSources whether also what is made of nothing (numbers in a row), up to some size
  * @returns the model itself where nothing becomes a weight
  */
 export function deriveConstants(
   model: Model,
-  isWanted: (name: string) => boolean = () => true,
+  isWanted: (name: string, node: Node) => boolean = () => true,
+  withSources = false,
 ): Model {
   const { graph, weights } = model;
   const readers = readersOf(graph, weights);
@@ -48,7 +59,9 @@ export function deriveConstants(
       if (
         old !== graph ||
         !isTransparent(node, graph) ||
-        !foldsIn(node as NodeOf<OpKind>, graph, readers)
+        !(node.inputs.length === 0
+          ? withSources && isSmallSource(node as NodeOf<OpKind>, graph)
+          : foldsIn(node as NodeOf<OpKind>, graph, readers))
       ) {
         return undefined;
       }
@@ -59,7 +72,7 @@ export function deriveConstants(
         node.inputs.map((id) => readers.get(id)!),
       );
       readers.set(output, read);
-      if (!isWanted(name)) return undefined;
+      if (!isWanted(name, node)) return undefined;
       const key = keyFor(name);
       derived.set(key, read);
       return [b.weight(name, type, key)];
@@ -71,6 +84,30 @@ export function deriveConstants(
     read: (key) => derived.get(key)?.() ?? constants.get(key) ?? weights.read(key),
   };
   return { graph: rebuilt.graph, weights: store };
+}
+
+/** Operations of a result above which it is stored. */
+const fewOperations = 2;
+
+function isCostly({ inputs, outputs }: Node, graph: Graph, flops: number | undefined): boolean {
+  const elements = (id: ValueId): number =>
+    constantValue(elementsOf(graph.values[id]!.type)) ?? Infinity;
+  const results = elements(outputs[0]!);
+  // What grows is read in less time than its results.
+  const grows = results > Math.max(...inputs.map(elements));
+  return !grows && flops !== undefined && flops > fewOperations * results;
+}
+
+/** Elements of what nothing is read for (numbers in a row), up to which all of them may be stored. */
+const mostOfSource = 2 ** 20;
+
+function isSmallSource({ op, attrs, outputs }: NodeOf<OpKind>, graph: Graph): boolean {
+  const { dims } = attrParts(schemaOf(op), attrs as AnyAttrs);
+  const isFixed = dims.every((d) => constantValue(d) !== undefined);
+  const elements = outputs.map(
+    (id) => constantValue(elementsOf(graph.values[id]!.type)) ?? Infinity,
+  );
+  return !isComposite(op) && isFixed && Math.max(...elements) <= mostOfSource;
 }
 
 function foldsIn(

@@ -152,12 +152,17 @@ function isMap(statement: Statement): boolean {
 export function constantResults({ regions, nests, rootOf }: ProgramRegions): ReadonlySet<string> {
   const roleOf = (tensor: string): TensorRole | undefined =>
     nests.tensors.get(rootOf(tensor))?.role;
-  const written = regions.flatMap(({ statements }) => {
-    if (!readsOnlyWeights(statements, roleOf)) return [];
-    const names = statements.flatMap((s) => s.writes.map((w) => rootOf(w.tensor)));
-    return names.filter((name) => roleOf(name) === "intermediate");
-  });
-  return new Set(written);
+  const made = new Set<string>();
+  // Regions are in order: what one makes of constants, others read as such.
+  for (const { statements } of regions) {
+    const own = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+    const read = statements.flatMap((s) => [...tensorsRead(s)]).filter((t) => !own.has(t));
+    if (!read.every((t) => roleOf(t) === "weight" || made.has(rootOf(t)))) continue;
+    for (const tensor of own) {
+      if (roleOf(tensor) === "intermediate") made.add(rootOf(tensor));
+    }
+  }
+  return made;
 }
 
 function readsOnlyWeights(
