@@ -395,6 +395,14 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (128, 64) warps 8 stages 2",
   },
   {
+    ...{ ...square, columns: 128, depth: 64, dtype: "bf16", causal: false },
+    how: "by mma tile (64, 128) warps 4 stages 1",
+  },
+  {
+    ...{ ...square, columns: 77, depth: 64, dtype: "f16", causal: false },
+    how: "by wgmma tile (128, 80) warps 8 stages 1 gathered",
+  },
+  {
     ...{ ...square, depth: 128, dtype: "bf16", causal: true, behind: 100 },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },

@@ -76,7 +76,7 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   const softmax = slots / limits.warpThreads / limits.warpInstructionsPerNsPerCore.value;
   const active = Math.min(limits.cores, blocks);
   const far = (bytesOfElement * columns * (depth + width) * active) / limits.nearBytesPerNs.value;
-  const latency = (loadedLatency * limits.memoryLatencyNs.value) / directive.stages;
+  const latency = (loadedLatency * limits.memoryLatencyNs.value) / Math.max(2, directive.stages);
   const step = Math.max(groupStepNs + multiply + softmax, far, latency);
   const results = bytesOfElement * active * rows * width;
   const share = directive.gathered ? gatheredShare : scatteredShare;
@@ -122,7 +122,7 @@ function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): 
   const near = (warps * moved) / limits.sharedBytesPerNsPerCore.value;
   const active = Math.min(limits.cores, blocks);
   const far = (moved * active) / limits.nearBytesPerNs.value;
-  const latency = (loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
+  const latency = (loadedLatency * limits.memoryLatencyNs.value) / Math.max(1, stages - 1);
   const step = Math.max(together * Math.max(multiply + softmax, near, far), latency);
   const stored = (together * active * rows * width * bytesOfElement) / parts;
   const results = stored / limits.nearBytesPerNs.value + (parts > 1 ? exchangeNs : 0);

@@ -232,6 +232,23 @@ describe("attention as one kernel", () => {
     }
   });
 
+  it("one step of columns in one stage, which blocks of a cluster may have one each of", () => {
+    const one = "mma tile (32, 64) warps 2 stages 1";
+    expect(difference(composite(small), one)).toBeUndefined();
+    expect(difference(composite({ ...small, columns: 37 }), one)).toBeUndefined();
+    const parts = "mma tile (32, 32) warps 2 stages 1 parts 2";
+    expect(difference(composite(small), parts, "f16")).toBeUndefined();
+    const wide = composite({ rows: 70, columns: 40, depth: 64, causal: "start" });
+    expect(difference(wide, "wgmma tile (128, 48) warps 8 stages 1 gathered")).toBeUndefined();
+    for (const shape of [small, { rows: 200, columns: 128, depth: 64 }]) {
+      const graph = composite(shape)("bf16");
+      const [region] = take(compileModel({ graph, weights: noWeights }, { target })).regions;
+      const { directive, form } = region!.scheduled.attention!;
+      const isOne = form.columns <= directive.tile[1] * directive.parts * directive.splits;
+      expect(directive.stages === 1).toBe(isOne);
+    }
+  });
+
   it("rows and columns that are no whole tiles, also odd ones", () => {
     for (const [rows, columns] of [
       [20, 50],

@@ -267,6 +267,8 @@ class AttentionLowering {
   #walk(parts: ThreadParts, products: WarpProducts, softmax: OnlineSoftmax): Block {
     const { names } = this.#context;
     const { stages, form } = this.#plan;
+    // One stage is for one step, whose copies come with the queries.
+    const ahead = Math.max(1, stages - 1);
     const copies = new TileCopies(this.#plan, this.#place);
     const block = new Block(names);
     parts.clear(block, resultName, this.#plan.form.width);
@@ -295,14 +297,14 @@ class AttentionLowering {
     };
     const await_ = (into: Block): void =>
       into.push(
-        { kind: "waitGroup", group: copyGroup, pending: stages - 2 },
+        { kind: "waitGroup", group: copyGroup, pending: ahead - 1 },
         { kind: "barrier", scope: "instance" },
       );
     copies.queries(block);
     const first = names.fresh("first");
-    const ahead = new Map([[first, { min: 0, max: stages - 2 }]]);
-    block.loop(first, constant(stages - 1), { kind: "unrolled" }, (body) =>
-      copy(body, variable(first), ahead),
+    const begun = new Map([[first, { min: 0, max: ahead - 1 }]]);
+    block.loop(first, constant(ahead), { kind: "unrolled" }, (body) =>
+      copy(body, variable(first), begun),
     );
     await_(block);
     products.loadQueries(block);
@@ -310,8 +312,10 @@ class AttentionLowering {
     const ranges = new Map([[trip, { min: 0, max: most - 1 }]]);
     block.loop(trip, trips, { kind: "serial" }, (body) => {
       const now = variable(trip);
-      await_(body);
-      copy(body, add(now, stages - 1), ranges);
+      if (stages > 1) {
+        await_(body);
+        copy(body, add(now, ahead), ranges);
+      }
       const slot = mod(now, stages);
       products.multiplyKeys(body, slot);
       const within = new Map([...this.#ranges, ...ranges]);

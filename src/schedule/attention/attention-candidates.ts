@@ -9,6 +9,7 @@ import { type AttentionForm, attentionForm } from "./attention-form.ts";
 import {
   attendFault,
   attentionBytes,
+  isOneStep,
   mayGather,
   problemsOf,
   stepsOfTile,
@@ -18,14 +19,14 @@ import {
 const warpRows = [16, 32] as const;
 const warpCounts = [1, 2, 4, 8] as const;
 const columnCounts = [32, 64, 128] as const;
-const stageCounts = [2, 3] as const;
+const stageCounts = [1, 2, 3] as const;
 /**
  * The same of warpgroups, 64 rows each; more columns leave less room to hide the softmax, and stages that are
  * no power of two cost divisions in every step (H200).
  */
 const groupCounts = [1, 2, 3] as const;
 const groupColumns = [32, 48, 64, 80, 96, 112, 128] as const;
-const groupStages = [2, 4] as const;
+const groupStages = [1, 2, 4] as const;
 /** Parts of the columns, and blocks of them for each multiprocessor at most. */
 const partCounts = [1, 2, 4, 8] as const;
 /** Blocks of a multiprocessor where parts of the columns meet in memory. */
@@ -68,7 +69,9 @@ export function enumerateAttention(region: Region, target: Target): readonly Att
     }
   }
   if (has("wgmma")) found.push(...streamed(statement, form));
-  return found.filter((d) => isPossible(d, form, limits.sharedBytesPerBlock));
+  return found.filter(
+    (d) => d.stages > 1 !== isOneStep(d, form) && isPossible(d, form, limits.sharedBytesPerBlock),
+  );
 }
 
 function streamed(statement: string, form: AttentionForm): readonly AttendDirective[] {

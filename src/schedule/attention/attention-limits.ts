@@ -36,7 +36,8 @@ export function attendFault(d: AttendDirective, form: AttentionForm): string | u
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
   if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
-  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
+  if (d.stages < 2 && !isOneStep(d, form))
+    return "one stage: copies would wait for what they overwrite";
   const fault =
     (d.by === "wgmma" ? groupFault(d, form) : warpFault(d, form)) ?? partsFault(d, form);
   if (fault !== undefined) return fault;
@@ -74,6 +75,11 @@ function partsFault(d: AttendDirective, form: AttentionForm): string | undefined
 /** Steps of the columns, where those of all tiles are the same. */
 export function stepsOfTile(d: AttendDirective, form: AttentionForm): number {
   return isTriangular(d, form) ? stepsOfOne(d, form) : Math.ceil(form.columns / d.tile[1]);
+}
+
+/** Whether no block has more than one step of the columns, so that one stage holds them. */
+export function isOneStep(d: AttendDirective, form: AttentionForm): boolean {
+  return Math.ceil(form.columns / d.tile[1]) <= sharesOf(d);
 }
 
 /** Bytes of shared memory into which the other blocks of a cluster send a block results of its rows. */
