@@ -4,6 +4,7 @@
  */
 
 import { codePriceOf, finePriceOf } from "./code-price.ts";
+import { blockFault } from "./cost/block-fault.ts";
 import { analyticalModel, type CostModel } from "./cost/calibration.ts";
 import { priceRegion, tilePricer } from "./cost/region-price.ts";
 import type { Model, Node, NodeOf } from "./graph/graph.ts";
@@ -211,6 +212,7 @@ export function scheduleGraph(
     threads,
     rootOf,
     codePriceOf: codePrice,
+    faultOf: (scheduled) => target.blocks && blockFault(scheduled, target.blocks),
     ...(options.measured && { measured: options.measured }),
     ...(options.solver && { solver: options.solver }),
   });

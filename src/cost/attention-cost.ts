@@ -22,6 +22,7 @@ import {
 import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
+import { residentBlocks } from "./resident-blocks.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up. */
 const sustained = 0.75;
@@ -45,6 +46,8 @@ const bytesOfElement = 2;
 /** What an exchange of results within a cluster takes, its start and its end together (H200). */
 const exchangeNs = 1500;
 const registerUnit = 8;
+/** Warps beside those that multiply, where groups of them do. */
+const producerWarps = 4;
 /** Parts whose loads a thread of the second kernel has on the way together (lower/attention/dealt.ts). */
 const partsTogether = 8;
 /**
@@ -68,7 +71,7 @@ export function attentionNanoseconds(attention: ScheduledAttention, limits: Bloc
 function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
   const [rows, columns] = directive.tile;
   const { depth, width } = form;
-  if (attentionBytes(directive, form) > limits.sharedBytesPerBlock) return Infinity;
+  if (typeof residentAttention({ form, directive }, limits) === "string") return Infinity;
   const blocks = problemsOf(form) * Math.ceil(form.rows / rows);
   const rate = (limits.groupMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
   const multiply = (2 * rows * columns * (depth + width)) / (rate * groupSustained);
@@ -103,8 +106,8 @@ function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): 
   const { warps, stages, parts, splits } = directive;
   const { depth, width } = form;
   const shares = sharesOf(directive);
-  const resident = residentBlocks({ form, directive }, limits);
-  if (resident === 0) return Infinity;
+  const resident = residentAttention({ form, directive }, limits);
+  if (typeof resident === "string") return Infinity;
   const tiles = Math.ceil(form.rows / rows);
   const blocks = problemsOf(form) * tiles * shares;
   const perCore = Math.ceil(blocks / limits.cores);
@@ -155,16 +158,20 @@ function scoreSlots({ score, scoreReads }: AttentionForm): number {
   return softmaxSlots + scalarCost(score) + biasSlots * scoreReads.length;
 }
 
-function residentBlocks({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
-  const threads = limits.warpThreads * directive.warps;
-  const shared = attentionBytes(directive, form);
+/** Blocks that a multiprocessor holds at once, or why it has no code for one. */
+export function residentAttention(
+  { form, directive }: ScheduledAttention,
+  limits: BlockLimits,
+): number | string {
+  const { by, warps } = directive;
+  const rates = by === "mma" ? limits.warpMatrixFlopsPerNs : limits.groupMatrixFlopsPerNs;
+  if (!rates[form.dtype]) return `the machine does not multiply ${form.dtype} by ${by}`;
   const words = plainRegisters + wordsOfThread(directive, form);
-  const needed = Math.ceil(words / registerUnit) * registerUnit;
-  if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
-  return Math.min(
-    limits.blocksPerCore,
-    Math.floor(limits.threadsPerCore / threads),
-    Math.floor(limits.registersPerCore / (threads * needed)),
-    Math.floor(limits.sharedBytesPerCore / (shared + limits.sharedBytesReserved)),
+  // Warpgroups share all registers of a multiprocessor (attention-limits.ts).
+  const registers = by === "wgmma" ? 0 : Math.ceil(words / registerUnit) * registerUnit;
+  const threads = limits.warpThreads * (warps + (by === "wgmma" ? producerWarps : 0));
+  return residentBlocks(
+    { threads, registers, sharedBytes: attentionBytes(directive, form) },
+    limits,
   );
 }

@@ -17,13 +17,13 @@
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
 import { sumsApart } from "../schedule/products/apart-sums.ts";
+import { blockBytes } from "../schedule/products/block-bytes.ts";
 import { exchangedBytes, sharedSide, sharedTiles } from "../schedule/products/product-blocks.ts";
 import {
   hasPrologue,
   heldRegisters,
   type ProductForm,
   type ProductSide,
-  resultColumns,
   resultParts,
   takesRegisters,
 } from "../schedule/products/product-form.ts";
@@ -35,6 +35,7 @@ import { splitLinear } from "../semantics/index-expr.ts";
 import { type ScalarExpr, scalarCost, scalarOperands } from "../semantics/scalar-expr.ts";
 import type { BlockLimits, MatrixRates } from "../target/target.ts";
 import { longestOf } from "./region-work.ts";
+import { residentBlocks } from "./resident-blocks.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
 const sustained = { fma: 0.7, mma: 1, wgmma: 0.8 } as const;
@@ -90,8 +91,8 @@ const tileTurn = 400;
 const exchanging = { first: 300, bytesPerNs: 60 } as const;
 /** Of each step of a lone warpgroup: nobody multiplies while it waits for a stage (H200). */
 const loneTurn = 100;
-/** Warps of a warpgroup, and rows of its instruction. */
-const [groupWarps, groupRows] = [4, 64] as const;
+/** Warps of a warpgroup. */
+const groupWarps = 4;
 /** Rounding in the allocation of registers. */
 const registerUnit = 8;
 
@@ -108,8 +109,8 @@ export function productNanoseconds(
   const [rows, columns, depth] = directive.tile;
   const { warpThreads, cores } = limits;
   const bytes = dtypes[form.dtype].bits / 8;
-  const resident = residentBlocks({ form, directive }, bytes, limits);
-  if (resident === 0) return Infinity;
+  const resident = residentProducts({ form, directive }, limits);
+  if (typeof resident === "string") return Infinity;
   // A last group that is not full is worked through like the others.
   const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
   const across = Math.ceil(form.columns.extent / columns);
@@ -118,7 +119,6 @@ export function productNanoseconds(
   const parts = sharesRound ? 1 : directive.parts;
   const tiles = down * across * form.batch.extent;
   const blocks = tiles * parts - (sharesRound ? sharedTiles(directive, tiles) : 0);
-  if (directive.blocks > 0 && directive.blocks > cores * resident) return Infinity;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
@@ -421,30 +421,24 @@ function nearBytes({ tile, warps, by }: ScheduledProduct["directive"], bytes: nu
   return turns * bytes * depth * (rows * across + columns * down);
 }
 
-function residentBlocks(
+/** Blocks that a multiprocessor holds at once, or why it has no code for one. */
+export function residentProducts(
   { form, directive }: ScheduledProduct,
-  bytes: number,
   limits: BlockLimits,
-): number {
-  const { by, tile, warps, stages, results, teams } = directive;
-  const [rows, columns, depth] = tile;
+): number | string {
+  const { by, tile, warps, teams, blocks } = directive;
+  if (by !== "fma" && rateOf(by, form.dtype, limits) === 0)
+    return `the machine does not multiply ${form.dtype} by ${by}`;
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
-  const pad = by === "wgmma" ? 0 : 16 / bytes;
-  const gathered =
-    ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(directive, form);
-  const staged = stages * (rows + columns) * (depth + pad) * bytes;
-  const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
-  const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
+  const sums = (tile[0] * tile[1]) / (limits.warpThreads * warps[0] * warps[1]);
   const most = Math.min(limits.registersPerThread, limits.registersPerCore / threads);
   const made = hasPrologue(form) ? heldRegisters({ tile, warps }, form) : 0;
-  const needed = takesRegisters({ by, tile, warps }, form)
+  const registers = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(most / registerUnit) * registerUnit
     : Math.ceil((plainRegisters[by] + sums + made) / registerUnit) * registerUnit;
-  if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
-  return Math.min(
-    limits.blocksPerCore,
-    Math.floor(limits.threadsPerCore / threads),
-    Math.floor(limits.registersPerCore / (threads * needed)),
-    Math.floor(limits.sharedBytesPerCore / (shared + limits.sharedBytesReserved)),
-  );
+  const sharedBytes = blockBytes(directive, form);
+  const resident = residentBlocks({ threads, registers, sharedBytes }, limits);
+  return typeof resident === "number" && blocks > limits.cores * resident
+    ? `${blocks} blocks that go on from tile to tile, of at most ${limits.cores * resident} at once`
+    : resident;
 }

@@ -40,6 +40,7 @@ import {
   times,
 } from "./issue-slots.ts";
 import { compulsoryBytes, longestOf, product } from "./region-work.ts";
+import { residentBlocks } from "./resident-blocks.ts";
 
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
@@ -86,18 +87,10 @@ export function rowsNanoseconds(
   // Clusters find their place among neighbours: what is left over of these stands idle.
   const cores = limits.cores - (limits.cores % parts);
   const ranges = symbolRanges(region);
-  const bitsOf = (tensor: string): number => dtypes[region.tensors.get(tensor)!.dtype].bits;
-  const isLocal = (tensor: string): boolean => region.tensors.get(tensor)!.role === "local";
-  const work = workOf({ form, directive }, { bitsOf, isLocal });
-  const { registers } = work;
-  if (registers > limits.registersPerThread) return Infinity;
+  const work = workOf({ form, directive }, tensorsOf(region));
   const held = threads * rows;
-  const resident = Math.min(
-    limits.blocksPerCore,
-    Math.floor(limits.threadsPerCore / held),
-    Math.floor(limits.registersPerCore / (held * registers)),
-  );
-  if (resident < 1) return Infinity;
+  const resident = residentBy(work, held, limits);
+  if (typeof resident === "string") return Infinity;
   const vectors = across ? rows * directive.lanes : rows;
   const blocks = Math.ceil(product(form.rows, ranges) / vectors) * parts;
   const perCore = Math.ceil(blocks / cores);
@@ -172,6 +165,31 @@ function turnsNs(uses: readonly number[], waits: number, count: number): number 
     met = spent.map((ns) => (n * ns) / lifeNs);
   }
   return lifeNs;
+}
+
+/** Blocks that a multiprocessor holds at once, or why it has no code for one. */
+export function residentRows(
+  { region }: ScheduledRegion,
+  { form, directive }: ScheduledRows,
+  limits: BlockLimits,
+): number | string {
+  const work = workOf({ form, directive }, tensorsOf(region));
+  return residentBy(work, directive.threads * directive.rows, limits);
+}
+
+function residentBy(
+  { registers }: RowsWork,
+  threads: number,
+  limits: BlockLimits,
+): number | string {
+  return residentBlocks({ threads, registers, sharedBytes: 0 }, limits);
+}
+
+function tensorsOf({ tensors }: Region): RowTensors {
+  return {
+    bitsOf: (tensor) => dtypes[tensors.get(tensor)!.dtype].bits,
+    isLocal: (tensor) => tensors.get(tensor)!.role === "local",
+  };
 }
 
 interface RowsWork {

@@ -3,6 +3,7 @@
  * demand, the loops of their trees and the place of one iteration.
  */
 import { printLoops, printTree } from "../../affine/index.ts";
+import { blockFault } from "../../cost/block-fault.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
 import { threadInProduct } from "../../lower/product/place.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
@@ -192,7 +193,9 @@ function lowering(region: ScheduledRegion, target: Target): string {
   const kernels = plan?.ok
     ? blockKernels({ program: plan.value.program, schedules: [region.schedule], target })
     : plan;
-  return !kernels || kernels.ok
-    ? told
-    : `${told}, but no code of ${target.name}: ${formatDiagnostic(kernels.diagnostics[0]!)}`;
+  const why =
+    kernels?.ok === false
+      ? formatDiagnostic(kernels.diagnostics[0]!)
+      : target.blocks && blockFault(region, target.blocks);
+  return why === undefined ? told : `${told}, but no code of ${target.name}: ${why}`;
 }

@@ -9,6 +9,7 @@
  */
 import type { Buffer } from "../../program/program.ts";
 import type { MultiplyDirective } from "../../schedule/directive.ts";
+import { rowPadding } from "../../schedule/products/block-bytes.ts";
 import type {
   ProductForm,
   ProductPart,
@@ -115,18 +116,12 @@ function lanesIn(line: number, lanes: number): number {
 export function sharedBuffer(plan: ProductPlan, staged: StagedSide): Buffer {
   const { depth, stages } = plan;
   const { along, extent, panel, buffer, side } = staged;
-  const pad = paddingOf(plan, staged);
+  const pad = rowPadding(plan.directive, dtypes[side.dtype].bits, along);
   const shape =
     along === "depth"
       ? [stages, extent, depth + pad]
       : [stages, extent / panel, depth, panel + pad];
   return sharedTile(buffer, side.dtype, shape, staged.swizzle);
-}
-
-/** Unused elements after each row that no swizzle spreads over the banks: 16 bytes. */
-function paddingOf({ form, directive }: ProductPlan, { along }: StagedSide): number {
-  if (directive.swizzle > 0 || (directive.by === "fma" && along === "space")) return 0;
-  return 128 / dtypes[form.dtype].bits;
 }
 
 /** Place in a side's buffer of the element at a row and a depth of the tile. */

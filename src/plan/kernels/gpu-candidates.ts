@@ -3,7 +3,8 @@
  * mma.sync, whatever else its table lists) or to vector units; thin products stream their weights. Sizes
  * come from the architecture's data, estimates from price.ts; passes over rows are in gpu-passes.ts.
  */
-import { hasWarpTile, stagedBytes } from "../../schedule/products/product-candidates.ts";
+import { stagedBytes } from "../../schedule/products/block-bytes.ts";
+import { hasWarpTile } from "../../schedule/products/product-candidates.ts";
 import type { GpuMachine } from "../../target/machine.ts";
 import type { Candidate, Tile } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
@@ -221,13 +222,15 @@ function isWritten(
     );
   }
   const by = type === "f32" ? "fma" : "mma";
-  const bytes = typeBits[type] / 8;
+  const bits = typeBits[type];
+  const swizzle = by === "fma" ? 0 : (k * bits) / 8 === 64 ? 64 : 128;
+  const staged = stagedBytes({ by, tile: [m, n, k], stages, swizzle }, bits, ["depth", "depth"]);
   return (
     (kind === "gemm" || kind === "grouped-gemm") &&
     style.name.startsWith(by === "fma" ? "vector units" : "mma.sync") &&
     (by === "fma" ? has("cp.async") : has("cp.async", "mma", "ldmatrix")) &&
     stages <= Math.ceil(depth / k) + 1 &&
-    stagedBytes([m, n, k], stages, bytes) <= a.sharedBytesPerBlock.value &&
+    staged <= a.sharedBytesPerBlock.value &&
     hasWarpTile(by, [m, n, k], threads / a.warpThreads)
   );
 }

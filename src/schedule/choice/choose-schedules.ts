@@ -45,6 +45,8 @@ export interface ChoosingOptions {
   /** Prices of a CPU's tiles without applying them, and of any schedule. */
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
+  /** Why the target's blocks have no code for a schedule, or undefined. */
+  readonly faultOf: (scheduled: ScheduledRegion) => string | undefined;
   /** The price of a CPU's schedule by the code that it becomes; undefined where it has none. */
   readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
   /** What is known of regions, and is added to. */

@@ -21,6 +21,8 @@ export interface GivenOptions {
   readonly memory: RegionMemory;
   /** Of a schedule on blocks; infinite where it does not fit them. */
   readonly priceOf: (scheduled: ScheduledRegion) => number;
+  /** Why the target's blocks have no code for a schedule, or undefined. */
+  readonly faultOf: (scheduled: ScheduledRegion) => string | undefined;
   /** Of a CPU's schedule by its code; undefined where it has none. */
   readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
 }
@@ -35,7 +37,7 @@ export function givenStates(
   const { target } = options;
   if (!found) {
     if (schedule.directives.length === 0) return ok(undefined);
-    return fail(noCode(`${region.name} is a scan that runs as it stands`, target));
+    return fail(noCode(`${region.name} is a scan that runs as it stands`, target, noChoice));
   }
   const wanted = printSchedule(schedule);
   const listed = found.states.find((s) => printSchedule(s.schedule()) === wanted);
@@ -47,7 +49,9 @@ export function givenStates(
   const price = target.blocks ? options.priceOf : options.codePriceOf;
   const ns = listed?.priceNs ?? price(applied.value);
   if (ns === undefined || !Number.isFinite(ns)) {
-    return fail(noCode(`the schedule that was given for ${region.name} has no code`, target));
+    const what = `the schedule that was given for ${region.name} has no code`;
+    const why = target.blocks && options.faultOf(applied.value);
+    return fail(noCode(what, target, why ?? "it has no price"));
   }
   if (listed) return ok({ ...found, states: [listed] });
   return ok(listedStates(found.figures, [{ schedule, ns }]));
@@ -73,9 +77,11 @@ function isAllowed({ products }: ScheduledRegion, { capabilities }: Target): boo
   return capabilities.has(tf32Products) || !products.some(isByTf32);
 }
 
-function noCode(message: string, target: Target): Diagnostic {
-  return diagnostic("SCH046", `${message} on ${target.name}`, {
-    help: "`wavetile inspect --schedule --use` says why; change the schedule, or leave the region out",
+const noChoice = "it takes no directives";
+
+function noCode(message: string, target: Target, why: string): Diagnostic {
+  return diagnostic("SCH046", `${message} on ${target.name}: ${why}`, {
+    help: "change the schedule by what the message names, or leave the region out",
   });
 }
 

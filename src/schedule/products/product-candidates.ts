@@ -9,6 +9,7 @@ import { tf32Products } from "../../target/allowing.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import { fitsWidened, sumsApart } from "./apart-sums.ts";
+import { blockBytes } from "./block-bytes.ts";
 import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
   hasPrologue,
@@ -107,8 +108,7 @@ function stagedProducts(
         continue;
       for (const depth of depths) {
         for (const stages of stageCounts) {
-          const shared = stagedBytes([rows, columns, depth], stages, bytes);
-          if (shared > limits.sharedBytesPerBlock || stages > depthSteps(form, depth) + 1) continue;
+          if (stages > depthSteps(form, depth) + 1) continue;
           const swizzle = by === "fma" ? 0 : depth * bytes === 64 ? 64 : 128;
           const tile = [rows, columns, depth] as const;
           const d = {
@@ -128,6 +128,7 @@ function stagedProducts(
             ahead: false,
             swapped: false,
           } as const;
+          if (blockBytes(d, form) > limits.sharedBytesPerBlock) continue;
           if (multiplyFault(d, form) === undefined) found.push(d);
         }
       }
@@ -301,11 +302,6 @@ export function hasWarpTile(
         down * across === warps && tall * down === rows && wide * across === columns,
     ),
   );
-}
-
-/** Bytes of shared memory that a tile is taken to need, rows padded. */
-export function stagedBytes([rows, columns, depth]: Tile, stages: number, bytes: number): number {
-  return stages * (rows + columns) * (depth * bytes + 16);
 }
 
 function depthSteps({ depth }: ProductForm, step: number): number {
