@@ -27,7 +27,8 @@ import { attentionForm } from "./attention/attention-form.ts";
 import { attendFault } from "./attention/attention-limits.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
-import { multiplyFault, productForm } from "./products/product-form.ts";
+import { productForm } from "./products/product-form.ts";
+import { multiplyFault } from "./products/product-limits.ts";
 import { rowsFault, rowsForm } from "./rows/rows-form.ts";
 import {
   type FusedStatement,
@@ -409,9 +410,9 @@ function multiply(state: ScheduledRegion, d: Of<"multiply">): ScheduledProduct {
   }
   const fault = multiplyFault(d, form);
   if (fault === undefined) return { form, directive: d };
-  return reject("SCH035", `no block computes this tile: ${fault}`, {
+  return reject("SCH035", `no block computes this tile: ${fault.why}`, {
     at: printDirective(d),
-    help: "choose tiles that are multiples of what the warps of the block hold",
+    help: fault.cure,
   });
 }
 

@@ -7,6 +7,7 @@ import type { DType } from "../../semantics/dtype.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
 import type { ProductForm } from "./product-form.ts";
+import { type TileFault, unfit } from "./tile-fault.ts";
 
 /** Products that the unit sums by itself at most. */
 const mostSummed = 128;
@@ -52,12 +53,18 @@ export function apartPiece(rows: number, columns: number): Piece {
 export function apartFault(
   { by, tile, warps }: MultiplyDirective,
   form: ProductForm,
-): string | undefined {
+): TileFault | undefined {
   if (by !== "mma" || !sumsApart(form)) return undefined;
   const [rows, columns, depth] = tile;
-  if (depth > mostSummed) return `sums of more than ${mostSummed} products of ${form.dtype}`;
+  if (depth > mostSummed) {
+    const why = `sums of more than ${mostSummed} products of ${form.dtype}`;
+    return unfit(why, `choose a depth of at most ${mostSummed}`);
+  }
   return Math.min(rows / warps[0], columns / warps[1]) > heldLines
-    ? `a warp holds at most ${heldLines} rows or columns of ${form.dtype}`
+    ? unfit(
+        `a warp holds at most ${heldLines} rows or columns of ${form.dtype}`,
+        "choose more warps along one of them, or a smaller tile",
+      )
     : undefined;
 }
 

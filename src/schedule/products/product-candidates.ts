@@ -13,12 +13,12 @@ import { blockBytes } from "./block-bytes.ts";
 import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
   hasPrologue,
-  multiplyFault,
   type ProductForm,
   productForm,
   resultColumns,
   resultParts,
 } from "./product-form.ts";
+import { multiplyFault } from "./product-limits.ts";
 import { streamedDepth } from "./stream-operands.ts";
 
 /** Rows and columns of a warp, and warps down and across. */

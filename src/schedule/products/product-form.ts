@@ -21,18 +21,11 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
-import { apartFault, isByteFloat, sumsApart } from "./apart-sums.ts";
-import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
+import { sumsApart } from "./apart-sums.ts";
 import { isByte, operandsOf, type ProductOperand, type Prologue } from "./product-operands.ts";
-import { foldFault, type ResultFold, resultFold } from "./result-folds.ts";
-import { runFault, runOf } from "./result-runs.ts";
-import {
-  isLineOf,
-  mostAxes,
-  streamedDepth,
-  streamedPanel,
-  streamFault,
-} from "./stream-operands.ts";
+import { type ResultFold, resultFold } from "./result-folds.ts";
+import { runOf } from "./result-runs.ts";
+import { isLineOf, mostAxes } from "./stream-operands.ts";
 
 export interface ProductPart {
   readonly loops: readonly Loop[];
@@ -128,81 +121,7 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
   return partsOf(statement, region, { operands, isSwapped });
 }
 
-/** Results of a warp that come together. */
-const units = { fma: [16, 32], mma: [16, 16], wgmma: [16, 8] } as const;
-/** Elements of a vector of a thread, and bytes of the depth that one matrix instruction takes. */
-const [vectorDepth, instructionBytes] = [4, 32] as const;
-/** Columns and depth of one instruction of four warps at most, and its warps. */
-const groupWarps = 4;
-const mostGroups = 3;
-const groupColumns = 256;
-/** Columns up to which any multiple of 8 is an instruction for integers. */
-const fewColumns = 32;
-const groupRows = 256;
-/** Sums that a thread holds at most, and with those of a step beside them. */
-const [mostSums, mostAndPartial] = [128, 192] as const;
-/** Of these and what copies take; fragments and the rest of the kernel need the others of 255. */
-const mostHeld = 160;
 const addressRegisters = 2;
-
-/** Why no block can be given such a tile, or undefined. */
-export function multiplyFault(d: MultiplyDirective, form: ProductForm): string | undefined {
-  const { dtype } = form;
-  const [rows, columns, depth] = d.tile;
-  const [down, across] = d.warps;
-  const numbers = [
-    ...[...d.tile, ...d.warps, d.stages, d.group, d.teams, d.parts, d.cluster],
-    ...[d.results + 1, d.blocks + 1],
-  ];
-  if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
-    return "not all are positive integers";
-  if (!isTaken(d.by, dtype)) return `${d.by} does not multiply ${dtype}`;
-  if (d.by === "mma" && dtypes[dtype].bits !== 16 && !isAlongDepth(form))
-    return `operands of ${dtype} are read along the depth alone`;
-  if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
-  const [tall, wide] = units[d.by];
-  const deep = leastDepthOf(d.by, dtype);
-  if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
-  if (columns % (wide * across) !== 0)
-    return `${columns} columns for ${across} warps of a multiple of ${wide}`;
-  if (d.by === "wgmma") {
-    const streamed = streamFault(form);
-    if (streamed !== undefined) return streamed;
-    if (across !== 1 || down % groupWarps !== 0 || down > mostGroups * groupWarps)
-      return "multiplying warps stand below each other, 4, 8 or 12";
-    if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
-    if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
-    if (form.sum === "i32" && columns > fewColumns && columns % 16 !== 0)
-      return `${columns} columns of integers are no multiple of 16`;
-    if (form.columns.line.along === "space" && streamedPanel(columns) === 0)
-      return `${columns} columns that are neighbours are no multiple of 16`;
-    if (depth !== deep || d.swizzle !== 128)
-      return `a row of a stage is ${deep} elements, swizzle 128`;
-  }
-  const fault =
-    runFault(d.tile, form) ??
-    foldFault(d, form) ??
-    gatherFault(d, form) ??
-    turnFault(d, form) ??
-    partsFault(d, form) ??
-    clusterFault(d, form) ??
-    apartFault(d, form) ??
-    aheadFault(d, form);
-  if (fault !== undefined) return fault;
-  if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
-  if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
-  if (passesRegisters(form) && d.stages > 2)
-    return "what passes through registers is one stage ahead";
-  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
-  const sums = (rows * columns) / (32 * down * across);
-  if (sums > mostSums) return `more than ${mostSums} sums in a thread`;
-  const held = d.by === "wgmma" ? 0 : heldRegisters(d, form);
-  if (sums + held > mostHeld)
-    return `${sums} sums and ${held} registers for copies in a thread, of at most ${mostHeld}`;
-  if (d.by === "wgmma" && sumsApart(form) && sums + columns / 2 > mostAndPartial)
-    return `more than ${mostAndPartial} sums and parts of sums in a thread`;
-  return down * across > 32 ? `${down * across} warps` : undefined;
-}
 
 /**
  * Registers that the copies of a step take from each thread: elements on their way to shared memory, where no
@@ -223,73 +142,26 @@ export function heldRegisters(
   return (held(form.rows, rows) + held(form.columns, columns)) / (32 * warps[0] * warps[1]);
 }
 
-/** Whether something becomes of both operands on their way. */
-function passesRegisters({ rows, columns }: ProductForm): boolean {
-  return rows.prologue !== undefined && columns.prologue !== undefined;
-}
-
 /** Whether something becomes of an operand on its way. */
 export function hasPrologue({ rows, columns }: ProductForm): boolean {
   return rows.prologue !== undefined || columns.prologue !== undefined;
 }
 
-function isTaken(by: MultiplyDirective["by"], dtype: DType): boolean {
-  if (by === "fma" || dtype === "f32") return dtype === "f32";
-  return isNarrow(dtype) || isByte(dtype) || isByteFloat(dtype);
-}
-
-/** Matrix loads turn elements of 16 bits alone. */
-function isAlongDepth({ rows, columns }: ProductForm): boolean {
-  return rows.line.along === "depth" && columns.line.along === "depth";
-}
-
-function leastDepthOf(by: MultiplyDirective["by"], dtype: DType): number {
-  if (by === "fma") return vectorDepth;
-  return by === "wgmma" ? streamedDepth(dtype) : (8 * instructionBytes) / dtypes[dtype].bits;
-}
-
-/** Why blocks cannot go on from tile to tile, or warps not take turns with others. */
-function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined {
-  const { by, warps, blocks, teams } = d;
-  if (blocks === 0)
-    return teams > 1 ? "teams take turns where blocks go on to further tiles" : undefined;
-  if (by !== "wgmma") return "only warpgroups go on from tile to tile";
-  if (form.picks.length > 0) return "data says for each tile what its operand is";
-  const tiles = productTiles(d, form);
-  if (blocks > tiles) return `${blocks} blocks for ${tiles} tiles`;
-  if (teams * warps[0] > mostGroups * groupWarps) return `${teams} teams of ${warps[0]} warps`;
-  return undefined;
-}
-
 /** Values of a thread up to which an equal share of the registers is enough; operands are half as many as sums. */
 const [fewValues, ofOperands] = [64, 0.5] as const;
 
-/** Sums of a thread beside gathered results of functions, rounded on the way, and operands: more are spilled. */
-const withFunctions = 96;
+/** Sums of a tile that each thread holds. */
+export function sumsOfThread({ tile, warps }: Pick<MultiplyDirective, "tile" | "warps">): number {
+  return (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
+}
 
 /** Whether warpgroups take registers from the one that copies for them. */
 export function takesRegisters(
   { by, tile, warps }: Pick<MultiplyDirective, "by" | "tile" | "warps">,
   form: Pick<ProductForm, "operandBits" | "dtype">,
 ): boolean {
-  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
-  const values = sums * (form.operandBits > 0 ? 1 + ofOperands : 1);
+  const values = sumsOfThread({ tile, warps }) * (form.operandBits > 0 ? 1 + ofOperands : 1);
   return by === "wgmma" && values + (sumsApart(form) ? tile[1] / 2 : 0) > fewValues;
-}
-
-/** Why what the epilogue reads cannot be loaded before the products. */
-function aheadFault(
-  { by, tile, warps, results, parts, ahead }: MultiplyDirective,
-  form: ProductForm,
-): string | undefined {
-  if (!ahead) return undefined;
-  if (parts > 1) return "blocks that exchange sums need the registers";
-  if (by !== "wgmma" || results === 0) return "only warpgroups that gather results load ahead";
-  if (form.operandBits === 0) return "the epilogue reads nothing for each result";
-  if (form.roundsFunctions) return "functions and what they are rounded to need the registers";
-  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
-  const held = (sums * form.operandBits) / 32 + (sumsApart(form) ? tile[1] / 2 : 0);
-  return sums + held > mostAndPartial ? "registers do not hold the operands" : undefined;
 }
 
 /** What of a tile's schedule and form says how its results leave. */
@@ -309,22 +181,6 @@ export function resultParts(d: Leaving & Pick<MultiplyDirective, "warps">, form:
 export function resultColumns({ tile, parts }: Leaving, { run = 0 }: Placed): number {
   // No run, 0, is whatever is asked for.
   return [64, 32, 16].find((n) => tile[1] % (n * parts) === 0 && run % n === 0) ?? 0;
-}
-
-/** Why results cannot go through shared memory. */
-function gatherFault(
-  { by, tile, warps, results, blocks, parts }: MultiplyDirective,
-  form: ProductForm,
-): string | undefined {
-  if (results === 0) return undefined;
-  if (by !== "wgmma") return "only warpgroups gather results";
-  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
-  const most = blocks > 0 ? fewValues : withFunctions;
-  if (form.operandBits > 0 && form.roundsFunctions && sums > most)
-    return `${sums} sums in a thread beside rounded functions of operands, of at most ${most}`;
-  if (resultColumns({ tile, parts }, form) === 0)
-    return `${tile[1]} columns, or heads of them, are no multiple of ${16 * parts}`;
-  return form.unwritable;
 }
 
 interface Operands {
@@ -543,7 +399,7 @@ function computesFunction(expr: ScalarExpr): boolean {
   return scalarOperands(expr).some(computesFunction);
 }
 
-function isNarrow(dtype: DType): boolean {
+export function isNarrow(dtype: DType): boolean {
   return dtype === "bf16" || dtype === "f16";
 }
 

@@ -20,6 +20,7 @@ import {
 import type { MultiplyDirective } from "../directive.ts";
 import { exchangedTypes } from "../rows/rows-form.ts";
 import type { ProductForm } from "./product-form.ts";
+import { type TileFault, unfit } from "./tile-fault.ts";
 
 export interface ResultFold {
   readonly statement: Statement;
@@ -95,19 +96,30 @@ function loopsOver(
   return over.has(column.name) ? over : undefined;
 }
 
+/** What to do where the kernel cannot fold its tiles. */
+const notFolded = "bind the loops of product and fold to blocks, groups and threads";
+
 /** Why threads of such a tile cannot fold its rows among each other; undefined where nothing is folded. */
 export function foldFault(
   { tile, warps, parts, swapped }: MultiplyDirective,
   { fold, rows, columns }: Pick<ProductForm, "fold" | "rows" | "columns">,
-): string | undefined {
+): TileFault | undefined {
   if (!fold) return undefined;
   if (rows.loops.length !== 1 || columns.loops.length !== 1)
-    return "what is folded is no plain matrix";
+    return unfit("what is folded is no plain matrix", notFolded);
   const [made] = columns.loops;
   if (!variablesOf(...fold.loops.values()).has(made!.name) || swapped)
-    return "what is folded are no columns";
+    return unfit("what is folded are no columns", swapped ? "leave `swapped` out" : notFolded);
   if (tile[1] !== fold.columns)
-    return `${fold.columns} columns are folded together, not ${tile[1]}`;
-  if (warps[1] !== 1) return "warps beside each other have a part of each row";
-  return parts > 1 ? "blocks of a cluster have a part of the sums" : undefined;
+    return unfit(
+      `${fold.columns} columns are folded together, not ${tile[1]}`,
+      `choose a tile of ${fold.columns} columns`,
+    );
+  if (warps[1] !== 1) {
+    const why = "warps beside each other have a part of each row";
+    return unfit(why, `say warps (${warps[0]! * warps[1]!}, 1)`);
+  }
+  return parts > 1
+    ? unfit("blocks of a cluster have a part of the sums", "leave `parts` out")
+    : undefined;
 }

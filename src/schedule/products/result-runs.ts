@@ -21,6 +21,7 @@ import {
 import { type IndexRanges, rangeOf, simplify } from "../../semantics/index-range.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import type { ProductForm, ProductPart } from "./product-form.ts";
+import { type TileFault, unfit } from "./tile-fault.ts";
 
 /** The run of a product's results, absent where all columns are neighbours; or why tiles cannot store them. */
 export function runOf(
@@ -61,12 +62,18 @@ function widthOf(index: readonly IndexExpr[], column: string): number | undefine
 export function runFault(
   [, columns]: MultiplyDirective["tile"],
   { run, columns: { extent } }: Pick<ProductForm, "run" | "columns">,
-): string | undefined {
+): TileFault | undefined {
   if (run === undefined) return undefined;
-  if (extent % columns !== 0) return `${columns} columns stick out of heads`;
+  if (extent % columns !== 0) {
+    const why = `${columns} columns stick out of heads`;
+    return unfit(why, `choose columns that divide ${extent}`);
+  }
   return columns % run === 0 || run % columns === 0
     ? undefined
-    : `${columns} columns are no whole heads of ${run}, nor within one`;
+    : unfit(
+        `${columns} columns are no whole heads of ${run}, nor within one`,
+        `choose a multiple of ${run} columns, or a number that divides it`,
+      );
 }
 
 /**
