@@ -5,6 +5,7 @@ import { noWeights, runGraph } from "../../src/interp/graph.ts";
 import { runProgram } from "../../src/interp/program.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { printSchedule } from "../../src/schedule/directive-text.ts";
+import { evaluate } from "../../src/semantics/index-expr.ts";
 import {
   fromRef,
   randomRef,
@@ -27,10 +28,17 @@ export interface MeasuredGraph {
   /** Schedules by region: as many regions have to be products. */
   readonly measured: ReadonlyMap<string, Schedule>;
   readonly target: Target;
+  /** Of open extents. */
+  readonly sizes?: Readonly<Record<string, number>>;
 }
 
 /** The first element that is not the oracle's; integers have to be equal. Throws where the graph does not compile. */
-export function productDifference({ graph, measured, target }: MeasuredGraph): string | undefined {
+export function productDifference({
+  graph,
+  measured,
+  target,
+  sizes = {},
+}: MeasuredGraph): string | undefined {
   const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
   const multiplied = compiled.regions.filter((r) => r.scheduled.products.length > 0);
   if (multiplied.length !== measured.size) return `${multiplied.length} products`;
@@ -42,11 +50,8 @@ export function productDifference({ graph, measured, target }: MeasuredGraph): s
   const rng = new Rng(5);
   const inputs = graph.inputs.map((id) => {
     const { dtype, shape } = graph.values[id]!.type;
-    return randomRef(
-      dtype,
-      shape.map((e) => e.constant),
-      rng,
-    );
+    const extents = shape.map((e) => evaluate(e, new Map(Object.entries(sizes))));
+    return randomRef(dtype, extents, rng);
   });
   const want = take(runGraph(graph, inputs));
   const { program } = compiled.plan;
@@ -54,7 +59,7 @@ export function productDifference({ graph, measured, target }: MeasuredGraph): s
   const contents = new Map(
     names.map((name, i) => [name, tensorBytes(fromRef(inputs[i]!))] as const),
   );
-  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
+  const outcome = runProgram(program, { parameters: sizes, contents, threads: 1, seed: 2 });
   if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
   const differences = compiled.nests.outputs.map((output, i) => {
     const { dtype, shape } = want[i]!;

@@ -203,10 +203,7 @@ export class StageCopies {
       [staged === this.#plan.left ? flatRow : flatColumn, inLane(whole, "space")] as const,
       [flatDepth, inLane(deep, "depth")] as const,
     ]);
-    const inside = reduceConditions(
-      [less(whole, constant(side.extent)), less(deep, constant(form.depth.extent))],
-      ranges,
-    );
+    const inside = reduceConditions([less(whole, side.size), less(deep, form.depth.size)], ranges);
     const slot = mod(step, stages);
     const target = sharedIndex(staged, slot, row, column).map((e) => simplify(e, ranges));
     return { ranges, bindings, inside, target };

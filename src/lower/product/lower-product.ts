@@ -13,11 +13,16 @@
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
 import { sharedSide } from "../../schedule/products/product-blocks.ts";
-import type { ProductSide } from "../../schedule/products/product-form.ts";
-import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { isOpen, type ProductSide } from "../../schedule/products/product-form.ts";
+import {
+  type ScheduledProduct,
+  type ScheduledRegion,
+  symbolRanges,
+} from "../../schedule/scheduled-region.ts";
 import { less } from "../../semantics/condition.ts";
 import {
   add,
+  ceilDiv,
   constant,
   constantValue,
   type IndexExpr,
@@ -39,7 +44,7 @@ import {
 } from "./accumulators.ts";
 import { type Cluster, type ProductPlace, StageCopies } from "./copies.ts";
 import { type FlatView, flattenAccess, operandsThrough } from "./flat-access.ts";
-import { digitsOf, type ProductPlan, planProduct, sharedBuffer, stepsOf } from "./plan.ts";
+import { digitsOf, type ProductPlan, planProduct, sharedBuffer, stepsAlong } from "./plan.ts";
 import { productGrid } from "./product-grid.ts";
 import { type FlatContext, type Flatten, type ProductContext, ProductResults } from "./results.ts";
 import { streamParts } from "./stream-parts.ts";
@@ -107,16 +112,20 @@ class ProductLowering {
     this.#plan = plan;
     this.#context = context;
     const { form, rows, columns, directive } = plan;
-    const tall = Math.ceil(form.rows.extent / rows);
-    const group = Math.min(directive.group, tall);
-    const wide = Math.ceil(form.columns.extent / columns);
-    const extents = [form.batch.extent, Math.ceil(tall / group), wide, group] as const;
-    const grid = productGrid(directive, extents, context.names);
+    const tall = ceilDiv(form.rows.size, rows);
+    const group = Math.min(directive.group, Math.ceil(form.rows.extent / rows));
+    const wide = ceilDiv(form.columns.size, columns);
+    const ranges = symbolRanges(region.region);
+    const extents = [form.batch.size, ceilDiv(tall, group), wide, constant(group)] as const;
+    const grid = productGrid(directive, extents, { names: context.names, ranges });
     this.#axes = grid.axes;
     this.#thread = context.names.fresh("thread");
     const threads = directive.by === "wgmma" ? groupThreads : plan.threads;
     const [first] = grid.walks;
-    this.#ranges = new Map(first!.ranges).set(this.#thread, { min: 0, max: threads - 1 });
+    this.#ranges = new Map([...ranges, ...first!.ranges]).set(this.#thread, {
+      min: 0,
+      max: threads - 1,
+    });
     const picked = this.#picked();
     this.#places = grid.walks.map(({ at: [batch, outer, across, below], ranges, ...walk }) => ({
       ...walk,
@@ -187,7 +196,7 @@ class ProductLowering {
     const walks = this.#places.map((given) => {
       const ranges = new Map(given.ranges).set(own.copy, { min: 0, max: copies - 1 });
       const place = { ...given, ranges };
-      const plan = { ...this.#plan, steps: stepsOf(this.#plan, place.part !== undefined) };
+      const plan = { ...this.#plan, ...stepsAlong(this.#plan, place.part !== undefined) };
       return { place, stream: new StreamedProduct(plan, place, own) };
     });
     const consume = walks.map(({ place, stream }) => stream.perTile(this.#tile(place, stream)));
@@ -228,7 +237,7 @@ class ProductLowering {
 
   #body(sums: Accumulators): readonly Statement[] {
     const { names } = this.#context;
-    const { stages, steps } = this.#plan;
+    const { stages, steps, trips } = this.#plan;
     const { views, operand } = this.#context;
     const reads = operandsThrough(views, this.#region.region, operand);
     const copies = new StageCopies(this.#plan, this.#place, reads);
@@ -244,19 +253,19 @@ class ProductLowering {
     block.push(...copies.load(block, constant(0), new Map()));
     const step = names.fresh("step");
     const range = new Map([[step, { min: 0, max: steps - 1 }]]);
-    block.loop(step, constant(steps), { kind: "serial" }, (body) => {
+    block.loop(step, trips, { kind: "serial" }, (body) => {
       const now = variable(step);
       body.push(
         { kind: "waitGroup", group: copyGroup, pending: stages - 2 },
         { kind: "barrier", scope: "instance" },
       );
       const next = add(now, stages - 1);
-      body.branch([less(next, constant(steps))], (inside) =>
+      body.branch([less(next, trips)], (inside) =>
         copies.issueAsync(inside, next, new Map([[step, { min: 0, max: steps - stages }]])),
       );
       body.push({ kind: "commitGroup", group: copyGroup });
       const later = add(now, 1);
-      const inRange = reduceConditions([less(later, constant(steps))], range);
+      const inRange = reduceConditions([less(later, trips)], range);
       const stores: Statement[] = [];
       const before = new Map([[step, { min: 0, max: Math.max(0, steps - 2) }]]);
       if (copies.sides.every((s) => s.isAsync)) sums.multiply(body, mod(now, stages));
@@ -272,6 +281,9 @@ class ProductLowering {
         );
       }
     });
+    // Steps that were ahead of the last one, where a run has fewer than stages.
+    if (isOpen(this.#plan.form.depth))
+      block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
     const results = new ProductResults(this.#region, this.#plan, this.#place, this.#context);
     this.#finish(block, results, sums.pieces());
     return block.statements;

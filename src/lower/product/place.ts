@@ -22,7 +22,7 @@ export function threadInProduct(
   if (!product) return undefined;
   const plan = planProduct(product.form, product.directive);
   const [row, column] = [plan.form.rows, plan.form.columns].map(({ loops }) =>
-    loops.reduce((at, l) => at * constantValue(l.extent)! + point[l.name]!, 0),
+    loops.reduce((at, l, i) => (i === 0 ? 0 : at * constantValue(l.extent)!) + point[l.name]!, 0),
   ) as [number, number];
   return holderOf(plan, row % plan.rows, column % plan.columns);
 }

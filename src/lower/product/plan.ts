@@ -10,15 +10,18 @@
 import type { Buffer } from "../../program/program.ts";
 import type { MultiplyDirective } from "../../schedule/directive.ts";
 import { rowPadding } from "../../schedule/products/block-bytes.ts";
-import type {
-  ProductForm,
-  ProductPart,
-  ProductSide,
+import {
+  isOpen,
+  isWhole,
+  type ProductForm,
+  type ProductPart,
+  type ProductSide,
 } from "../../schedule/products/product-form.ts";
 import { streamedPanel } from "../../schedule/products/stream-operands.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
+  ceilDiv,
   constant,
   constantValue,
   floorDiv,
@@ -53,8 +56,10 @@ export interface ProductPlan {
   /** Rows and columns of one warp. */
   readonly warpRows: number;
   readonly warpColumns: number;
-  /** Along the depth, or the part of it that is a block's. */
+  /** Along the depth, or the part of it that is a block's; of an open depth at most so many. */
   readonly steps: number;
+  /** The same as a run has it. */
+  readonly trips: IndexExpr;
   readonly stages: number;
   readonly left: StagedSide;
   readonly right: StagedSide;
@@ -91,7 +96,7 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     threads: 32 * down * across,
     warpRows: rows / down,
     warpColumns: columns / across,
-    steps: stepsOf({ form, directive }, isPart),
+    ...stepsAlong({ form, directive }, isPart),
     stages: directive.stages,
     left: side(form.rows, ownName("left"), rows),
     right: side(form.columns, ownName("right"), columns),
@@ -105,6 +110,18 @@ export function stepsOf(
 ): number {
   const all = Math.ceil(form.depth.extent / directive.tile[2]);
   return isPart ? all / directive.parts : all;
+}
+
+/** Steps at most, and as a run has them. */
+export function stepsAlong(
+  plan: Pick<ProductPlan, "form" | "directive">,
+  isPart: boolean,
+): Pick<ProductPlan, "steps" | "trips"> {
+  const steps = stepsOf(plan, isPart);
+  const { depth } = plan.form;
+  // Only where nothing is open blocks have parts of it (product-limits.ts).
+  const trips = isOpen(depth) ? ceilDiv(depth.size, plan.directive.tile[2]) : constant(steps);
+  return { steps, trips };
 }
 
 /** Vectors that stay in a tile's line. */
@@ -141,19 +158,19 @@ export function digitsOf(
   whole: IndexExpr,
   lane?: { readonly index: IndexExpr; readonly lanes: number },
 ): ReadonlyMap<string, IndexExpr> {
-  const nearest = constantValue(part.loops.at(-1)?.extent ?? constant(1))!;
+  const nearest = part.loops.at(-1)?.extent ?? constant(1);
   // Lanes that begin at a multiple of themselves stay within a line that is one too.
-  const staysInLine = lane !== undefined && nearest % lane.lanes === 0;
+  const staysInLine = lane !== undefined && isWhole({ size: nearest }, lane.lanes);
   const number = lane && !staysInLine ? add(whole, lane.index) : whole;
   const digits = new Map<string, IndexExpr>();
   let stride = 1;
   part.loops.toReversed().forEach((loop, i) => {
-    const extent = constantValue(loop.extent)!;
     const isOutermost = i === part.loops.length - 1;
     const above = floorDiv(number, stride);
-    const digit = isOutermost ? above : mod(above, extent);
+    // The outermost one has no remainder, so that it may be open.
+    const digit = isOutermost ? above : mod(above, loop.extent);
     digits.set(loop.name, i === 0 && staysInLine ? add(digit, lane.index) : digit);
-    stride *= extent;
+    stride *= isOutermost ? 1 : constantValue(loop.extent)!;
   });
   return digits;
 }

@@ -18,6 +18,7 @@ import {
   add,
   ceilDiv,
   constant,
+  constantValue,
   floorDiv,
   type IndexExpr,
   mod,
@@ -25,7 +26,7 @@ import {
   sub,
   variable,
 } from "../../semantics/index-expr.ts";
-import type { IndexRange } from "../../semantics/index-range.ts";
+import { type IndexRange, type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import type { Names } from "../block.ts";
 import type { Turns } from "./copies.ts";
 
@@ -52,15 +53,20 @@ export interface ProductGrid {
   readonly nearest: IndexExpr;
 }
 
-type Extents = readonly [number, number, number, number];
+/** Problems, groups of tiles below each other, tiles beside each other, tiles of a group. */
+type TileCounts<T> = readonly [batch: T, down: T, across: T, below: T];
+type Extents = TileCounts<number>;
 
+/** @param ranges of the symbols in counts that are open */
 export function productGrid(
   directive: Pick<MultiplyDirective, "blocks" | "parts">,
-  extents: Extents,
-  names: Names,
+  counts: TileCounts<IndexExpr>,
+  { names, ranges }: { readonly names: Names; readonly ranges: IndexRanges },
 ): ProductGrid {
   const making = new GridMaking(names);
-  if (directive.blocks === 0) return making.tileABlock(extents, directive.parts);
+  if (directive.blocks === 0) return making.tileABlock(counts, directive.parts, ranges);
+  // Only where nothing is open blocks go on to further tiles (product-limits.ts).
+  const extents = counts.map((e) => constantValue(e)!) as unknown as Extents;
   return directive.parts > 1
     ? making.sharedRound(extents, directive)
     : making.rounds(extents, directive.blocks);
@@ -82,18 +88,19 @@ class GridMaking {
     return { axes: this.#axes, walks, nearest };
   }
 
-  #axis(stem: string, extent: number): IndexExpr {
+  #axis(stem: string, extent: number, size: IndexExpr = constant(extent)): IndexExpr {
     const name = this.#names.fresh(stem);
     this.#ranges.set(name, { min: 0, max: extent - 1 });
-    this.#axes.push({ name, extent: constant(extent) });
+    this.#axes.push({ name, extent: size });
     return variable(name);
   }
 
-  tileABlock(extents: Extents, parts: number): ProductGrid {
+  tileABlock(counts: TileCounts<IndexExpr>, parts: number, ranges: IndexRanges): ProductGrid {
     const stems = ["batch", "down", "across", "below"] as const;
-    const at = extents.map((extent, i) =>
-      extent === 1 ? constant(0) : this.#axis(stems[i]!, extent),
-    ) as unknown as TilePlace;
+    const at = counts.map((count, i) => {
+      const most = rangeOf(count, ranges).max;
+      return most === 1 ? constant(0) : this.#axis(stems[i]!, most, count);
+    }) as unknown as TilePlace;
     // Blocks of a cluster are neighbours along the last axis.
     const part = parts > 1 ? this.#axis("part", parts) : undefined;
     const block = { name: this.#names.fresh("block"), extent: constant(1) };

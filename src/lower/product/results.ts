@@ -4,19 +4,12 @@
  */
 import type { Expr } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
-import { isOfResult } from "../../schedule/products/product-form.ts";
+import { isOfResult, isWhole } from "../../schedule/products/product-form.ts";
 import type { ResultFold } from "../../schedule/products/result-folds.ts";
 import { placeInRun } from "../../schedule/products/result-runs.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
-import {
-  add,
-  constant,
-  constantValue,
-  type IndexExpr,
-  substitute,
-  variable,
-} from "../../semantics/index-expr.ts";
+import { add, constant, type IndexExpr, substitute, variable } from "../../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block, Names } from "../block.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
@@ -106,17 +99,15 @@ export class ProductResults {
   #inside([row, column]: readonly [IndexExpr, IndexExpr], lanes: number): readonly Condition[] {
     const { form, rows, columns } = this.#plan;
     return [
-      ...(form.rows.extent % rows === 0 ? [] : [less(row, constant(form.rows.extent))]),
-      ...(form.columns.extent % columns === 0
-        ? []
-        : [atMost(add(column, lanes), constant(form.columns.extent))]),
+      ...(isWhole(form.rows, rows) ? [] : [less(row, form.rows.size)]),
+      ...(isWhole(form.columns, columns) ? [] : [atMost(add(column, lanes), form.columns.size)]),
     ];
   }
 
   /** Folds each row of the tile (folded.ts). */
   fold(block: Block, pieces: readonly ResultPiece[], fold: ResultFold, context: FoldContext): void {
     const { ranges, left, right } = this.#place;
-    const { extent } = this.#plan.form.rows;
+    const { size } = this.#plan.form.rows;
     for (const inRow of piecesByRow(pieces)) {
       const row = simplify(add(left, inRow[0]!.row), ranges);
       const folded = inRow.map(({ column, lanes, value }) => {
@@ -126,8 +117,8 @@ export class ProductResults {
         const [made] = this.#finished(site, value, inside);
         return { site: siteOfFold(fold, site), value: made!, inside };
       });
-      const isRagged = extent % this.#plan.rows !== 0;
-      foldRow(fold, folded, isRagged ? [less(row, constant(extent))] : [], context);
+      const isRagged = !isWhole(this.#plan.form.rows, this.#plan.rows);
+      foldRow(fold, folded, isRagged ? [less(row, size)] : [], context);
     }
   }
 
@@ -137,8 +128,8 @@ export class ProductResults {
     const { left, right } = this.#place;
     for (const inRow of piecesByRow(pieces)) {
       const row = simplify(add(left, inRow[0]!.row), this.#place.ranges);
-      const isRagged = form.rows.extent % this.#plan.rows !== 0;
-      block.branch(isRagged ? [less(row, constant(form.rows.extent))] : [], (body) => {
+      const isRagged = !isWhole(form.rows, this.#plan.rows);
+      block.branch(isRagged ? [less(row, form.rows.size)] : [], (body) => {
         for (const piece of inRow) {
           const column = simplify(add(right, piece.column), this.#place.ranges);
           this.#piece(body, row, column, piece);
@@ -151,12 +142,12 @@ export class ProductResults {
     const { form } = this.#plan;
     const { columns } = form;
     // One condition for all pieces, also where some would not need it: so that they tile the result.
-    const isRagged = columns.extent % this.#plan.columns !== 0;
+    const isRagged = !isWhole(columns, this.#plan.columns);
     const isFlat = this.#writes.every((w) => this.#context.views.has(w.tensor));
-    const last = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
-    const nearest = isFlat ? columns.extent : last;
-    if (!form.isSwapped && nearest % lanes === 0 && (form.run ?? 0) % lanes === 0) {
-      const whole = [atMost(add(column, lanes), constant(columns.extent))];
+    const last = columns.loops.at(-1)?.extent ?? constant(1);
+    const nearest = { size: isFlat ? columns.size : last };
+    if (!form.isSwapped && isWhole(nearest, lanes) && (form.run ?? 0) % lanes === 0) {
+      const whole = [atMost(add(column, lanes), columns.size)];
       block.branch(isRagged ? whole : [], (body) =>
         this.#finish(body, row, column, { lanes, value }),
       );
@@ -166,7 +157,7 @@ export class ProductResults {
     for (let lane = 0; lane < lanes; lane++) {
       const at = add(column, lane);
       const one: Expr = { kind: "extract", dtype: form.sum, lanes: 1, operand: sums, lane };
-      const isThere = [less(at, constant(columns.extent))];
+      const isThere = [less(at, columns.size)];
       block.branch(isRagged ? isThere : [], (body) =>
         this.#finish(body, row, at, { lanes: 1, value: one }),
       );

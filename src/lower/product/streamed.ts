@@ -139,7 +139,7 @@ export class StreamedProduct {
   }
 
   #loop(body: readonly Statement[]): Statement {
-    const extent = constant(this.#plan.steps);
+    const extent = this.#plan.trips;
     return { kind: "for", variable: this.#step, extent, mode: { kind: "serial" }, body };
   }
 

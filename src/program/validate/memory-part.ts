@@ -16,6 +16,7 @@ import {
   atomOperands,
   constant,
   constantValue,
+  floorDiv,
   type IndexAtom,
   type IndexExpr,
   mul,
@@ -58,10 +59,11 @@ export function memoryPart(view: LaunchView, role: Role): LaunchView {
   const copies = tiled?.isOneCopy ? 1 : role.copies;
   const isOpen = (a: GridAxis): boolean => constantValue(a.extent) === undefined;
   const all = tiled?.axes ?? blocks;
+  const ordered = [...all.filter(isOpen), ...all.filter((a) => !isOpen(a))];
   const spread = [
-    ...all.filter((a) => !isOpen(a)).map((a) => [a.name, constantValue(a.extent)!] as const),
-    [role.copyVariable, copies],
-    [role.threadVariable, role.threads],
+    ...ordered.map((a) => [a.name, a.extent] as const),
+    [role.copyVariable, constant(copies)],
+    [role.threadVariable, constant(role.threads)],
   ] as const;
   for (const [name, count] of spread) {
     if (name === undefined || (name === role.copyVariable && copies < role.copies)) continue;
@@ -75,7 +77,7 @@ export function memoryPart(view: LaunchView, role: Role): LaunchView {
   const index = (e: IndexExpr): IndexExpr => simplify(simplify(e, facts.ranges), facts.ranges);
   const kernel = {
     ...view.kernel,
-    grid: { ...view.kernel.grid, axes: [...all.filter(isOpen), ...own] },
+    grid: { ...view.kernel.grid, axes: own },
     buffers: [],
     counters: [],
     roles: [
@@ -233,25 +235,32 @@ function zeroLike(dtype: Buffer["dtype"]): number | bigint {
  */
 function digitsOf(
   name: string,
-  count: number,
+  count: IndexExpr,
   body: readonly Statement[],
 ): { readonly axes: readonly GridAxis[]; readonly value: IndexExpr } {
-  const whole = { axes: [{ name, extent: constant(count) }], value: variable(name) };
+  const whole = { axes: [{ name, extent: count }], value: variable(name) };
+  const most = constantValue(count) ?? Infinity;
+  const divides = (n: number): boolean =>
+    [count.constant, ...count.terms.map((t) => t.coefficient)].every((c) => c % n === 0);
   const [any, alone] = (["any", "alone"] as const).map((which) =>
-    divisorsOf(name, body, which).filter((n) => n < count),
+    divisorsOf(name, body, which).filter((n) => n < most),
   );
-  const bases = [any!, alone!, alone!.filter((n) => count % n === 0)]
-    .map((found) => [1, ...found, count])
-    .find((found) => found.every((b, i) => i === 0 || b % found[i - 1]! === 0));
+  const bases = [any!, alone!, alone!.filter(divides)]
+    .map((found) => [1, ...found])
+    .find(
+      (found) =>
+        found.every((b, i) => i === 0 || b % found[i - 1]! === 0) && divides(found.at(-1)!),
+    );
   if (!bases) return whole;
   const axes: GridAxis[] = [];
   let value = constant(0);
-  for (let i = 0; i + 1 < bases.length; i++) {
-    const extent = bases[i + 1]! / bases[i]!;
-    if (extent === 1) continue;
-    const digit = `${name}.${bases[i]}`;
-    axes.push({ name: digit, extent: constant(extent) });
-    value = add(value, mul(bases[i]!, variable(digit)));
+  for (const [i, base] of bases.entries()) {
+    const next = bases[i + 1];
+    const extent = next === undefined ? floorDiv(count, base) : constant(next / base);
+    if (extent.key === "1") continue;
+    const digit = `${name}.${base}`;
+    axes.push({ name: digit, extent });
+    value = add(value, mul(base, variable(digit)));
   }
   return axes.length > 0 ? { axes, value } : whole;
 }

@@ -18,7 +18,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { guardedCopy } from "../guarded-copy.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
-import type { Kernel } from "../program.ts";
+import type { GridAxis, Kernel } from "../program.ts";
 import type { Expr, Statement } from "../statement.ts";
 import {
   childBodies,
@@ -31,6 +31,7 @@ import {
   visitStatements,
 } from "../walk.ts";
 import type { LaunchView } from "./launch-view.ts";
+import { withParameterAxes } from "./parameter-axes.ts";
 import { LoopPeriods } from "./periods.ts";
 
 /** The view with the kernel reduced, and one instance of each class; undefined where blocks differ by more. */
@@ -48,20 +49,21 @@ export function sharedPart(view: LaunchView): SharedPart | undefined {
   const kept = keptBuffers(view.kernel);
   const prune = new Pruning(kept);
   const roles = view.kernel.roles.map((r) => ({ ...r, body: prune.list(r.body) }));
-  const kernel = withoutBlocks({ ...view.kernel, roles });
-  const reduced = { ...view, kernel };
-  const instances = classes(kernel, new LoopPeriods(reduced));
+  const alike = withoutBlocks({ ...view.kernel, roles });
+  const told = alike.roles.flatMap((r) => expressionsOf(r.body));
+  const reduced = withParameterAxes({ ...view, kernel: alike }, told);
+  const instances = classes(reduced.kernel, new LoopPeriods(reduced));
   return instances && { view: reduced, instances, kept };
 }
 
 /** Of blocks whose number is open, where none does anything of its own, one. */
 function withoutBlocks(kernel: Kernel): Kernel {
   const { axes, clusterSize } = kernel.grid;
-  const names = new Set(axes.map((a) => a.name));
-  const isOpen = axes.some((a) => constantValue(a.extent) === undefined) && clusterSize === 1;
-  const tells = (e: IndexExpr): boolean => [...variablesOf(e)].some((name) => names.has(name));
-  if (!isOpen || kernel.roles.some((r) => expressionsOf(r.body).some(tells))) return kernel;
-  const one = axes.map((a) => ({ ...a, extent: constant(1) }));
+  if (clusterSize > 1) return kernel;
+  const told = variablesOf(...kernel.roles.flatMap((r) => expressionsOf(r.body)));
+  const isOne = ({ name, extent }: GridAxis): boolean =>
+    constantValue(extent) === undefined && !told.has(name);
+  const one = axes.map((a) => (isOne(a) ? { ...a, extent: constant(1) } : a));
   return { ...kernel, grid: { ...kernel.grid, axes: one } };
 }
 

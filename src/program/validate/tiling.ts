@@ -6,6 +6,8 @@
  * smallest step is 1, and each further step is what all smaller digits together can count. A guard e < bound
  * cuts such a number: the digits in e are one digit with `bound` values, provided that they count that far.
  * Stores that differ in more than constants tile apart, and their numbers lie behind each other in every row.
+ * Steps and counts may be products of the program's parameters, as of open extents: the digits are then the same
+ * ones whatever the parameters are, and that a digit counts as far as its bound is asked of the facts.
  * A condition e == 0 on numbers that only count up is where they all stand at 0, as of the one thread that copies.
  */
 import type { Condition } from "../../semantics/condition.ts";
@@ -14,16 +16,21 @@ import {
   atomOperands,
   constant,
   constantValue,
+  floorDiv,
+  fromTerms,
+  type IndexAtom,
   type IndexExpr,
   type IndexTerm,
   mul,
   sub,
   substitute,
   variable,
+  variablesOf,
 } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies } from "../walk.ts";
+import type { Facts } from "./facts.ts";
 import { type LaunchView, someStatement } from "./launch-view.ts";
 
 type Store = Extract<Statement, { kind: "store" }>;
@@ -34,34 +41,35 @@ interface Place {
   readonly loops: ReadonlyMap<string, number>;
 }
 
-/** Steps of a number by name, its constant apart. */
+/** Steps of a number by name, what no variable moves apart: both over parameters alone. */
 interface Linear {
-  readonly steps: Map<string, number>;
-  readonly constant: number;
+  readonly steps: Map<string, IndexExpr>;
+  readonly rest: IndexExpr;
 }
 
+/** Over parameters alone. */
 interface Digit {
-  readonly step: number;
-  readonly count: number;
+  readonly step: IndexExpr;
+  readonly count: IndexExpr;
 }
+
+const one = constant(1);
 
 /** Whether the stores to the buffer, all inside it, write each of its elements exactly once. */
 export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
-  const extents = buffer.shape.map((e) => constantValue(e));
-  if (extents.some((n) => n === undefined)) return false;
+  const { facts } = view;
+  const axes = new Map(view.kernel.grid.axes.map(({ name, extent }) => [name, extent] as const));
+  const isOfParameters = (e: IndexExpr): boolean =>
+    [...variablesOf(e)].every((name) => facts.isParameter(name));
+  if (![...buffer.shape, ...axes.values()].every(isOfParameters)) return false;
   const places = storesTo(view, buffer.name);
   if (!places || places.length === 0) return false;
-  const axes = new Map<string, number>();
-  for (const { name, extent } of view.kernel.grid.axes) {
-    const count = constantValue(extent);
-    if (count === undefined) return false;
-    axes.set(name, count);
-  }
-  const total = extents.reduce<number>((n, e) => n * e!, 1);
+  const total = mul(...buffer.shape);
   const groups = groupsOf(places).map((group) => {
-    const pieces = group.map((p) => pieceOf(p, buffer));
-    const counts = new Map([...axes, ...group[0]!.loops]);
-    return pieces.includes(undefined) ? undefined : tilingOf(pieces as Piece[], counts);
+    const pieces = group.map((p) => pieceOf(p, buffer, facts));
+    const loops = [...group[0]!.loops].map(([name, n]) => [name, constant(n)] as const);
+    const counts = new Map([...axes, ...loops]);
+    return pieces.includes(undefined) ? undefined : tilingOf(pieces as Piece[], counts, facts);
   });
   if (groups.includes(undefined)) return false;
   return tileTogether(groups as readonly Tiling[], total);
@@ -91,40 +99,37 @@ interface Tiling {
  * Whether each of 0 ... total - 1 is counted once. Several tilings may lie behind each other in every row: what they
  * count below the largest digits, which all of them have, is one digit then.
  */
-function tileTogether(tilings: readonly Tiling[], total: number): boolean {
+function tileTogether(tilings: readonly Tiling[], total: IndexExpr): boolean {
   const [first, ...others] = tilings as readonly [Tiling, ...Tiling[]];
-  if (others.length === 0) return countsTo(first.digits, first.constants) === total;
-  const isSame = (a: Digit) => (b: Digit) => a.step === b.step && a.count === b.count;
+  if (others.length === 0) return countsTo(first.digits, first.constants)?.key === total.key;
   const shared = first.digits
-    .filter((d) => d.count > 1 && others.every((o) => o.digits.some(isSame(d))))
-    .sort((a, b) => b.step - a.step);
+    .filter((d) => d.count.key !== one.key && others.every((o) => o.digits.some(isSame(d))))
+    .sort((a, b) => sizeOf(b) - sizeOf(a));
   for (let rows = 0; rows <= shared.length; rows++) {
     const large = shared.slice(0, rows);
     const length = lengthOf(tilings, large);
     if (length === undefined) continue;
-    const whole = countsTo([{ step: 1, count: length }, ...large], [0]);
-    if (whole === total) return true;
+    const whole = countsTo([{ step: one, count: constant(length) }, ...large], [0]);
+    if (whole?.key === total.key) return true;
   }
   return false;
 }
+
+/** In which order digits are taken for large ones: those of open steps are. */
+function sizeOf({ step }: Digit): number {
+  return constantValue(step) ?? Infinity;
+}
+
+const isSame = (a: Digit) => (b: Digit) => a.step.key === b.step.key && a.count.key === b.count.key;
 
 /** How many numbers from 0 on the tilings count without the large digits, each once; undefined: others. */
 function lengthOf(tilings: readonly Tiling[], large: readonly Digit[]): number | undefined {
   const stretches = tilings.map(({ digits, constants }) => {
     const start = Math.min(...constants);
     const small = [...digits];
-    for (const { step, count } of large)
-      small.splice(
-        small.findIndex((d) => d.step === step && d.count === count),
-        1,
-      );
-    return {
-      start,
-      length: countsTo(
-        small,
-        constants.map((c) => c - start),
-      ),
-    };
+    for (const digit of large) small.splice(small.findIndex(isSame(digit)), 1);
+    const own = constants.map((c) => c - start);
+    return { start, length: constantValue(countsTo(small, own) ?? variable("none")) };
   });
   let end = 0;
   for (const { start, length } of stretches.sort((a, b) => a.start - b.start)) {
@@ -147,18 +152,20 @@ interface Piece {
 /** What the pieces count, each number once; undefined where that is not seen. */
 function tilingOf(
   pieces: readonly Piece[],
-  counts: ReadonlyMap<string, number>,
+  counts: ReadonlyMap<string, IndexExpr>,
+  facts: Facts,
 ): Tiling | undefined {
   const [first] = pieces as readonly [Piece];
   const held = new Set(pieces.flatMap((p) => [...p.held]));
   if (pieces.some((p) => p.held.size < held.size)) return undefined;
   // Who runs a store without being named in its place runs it beside others.
   const isNamed = (name: string): boolean => held.has(name) || first.at.steps.has(name);
-  if ([...counts].some(([name, count]) => count > 1 && !isNamed(name))) return undefined;
+  if ([...counts].some(([name, count]) => count.key !== one.key && !isNamed(name)))
+    return undefined;
   if (!pieces.every((p) => isLike(p, first))) return undefined;
   const free = new Map(first.at.steps);
-  const digits: Digit[] = first.lanes > 1 ? [{ step: 1, count: first.lanes }] : [];
-  const rest = pieces.map((p) => p.at.constant);
+  const digits: Digit[] = first.lanes > 1 ? [{ step: one, count: constant(first.lanes) }] : [];
+  const rest = pieces.map((p) => p.at.rest);
   const chosen = pieces.map(() => "");
   for (const [g, value] of first.guards.entries()) {
     const scale = scaleOf(value, free);
@@ -169,24 +176,30 @@ function tilingOf(
       own.push({ step, count: counts.get(name)! });
     }
     // Lanes lie along the number that moves by one element.
-    const isNear = scale === 1;
-    const lanes = isNear ? first.lanes : 1;
-    if (lanes > 1) own.push({ step: 1, count: lanes });
-    const least = Math.min(...pieces.map((p) => p.guards[g]!.constant));
-    const starts = pieces.map((p) => p.guards[g]!.constant - least);
-    const bound = 1 - least;
+    const lanes = scale.key === one.key ? first.lanes : 1;
+    if (lanes > 1) own.push({ step: one, count: constant(lanes) });
+    const guards = pieces.map((p) => p.guards[g]!.rest);
+    const apart = guards.map((e) => constantValue(sub(e, guards[0]!)));
+    if (apart.includes(undefined)) return undefined;
+    const least = Math.min(...(apart as number[]));
+    const starts = (apart as number[]).map((n) => n - least);
+    const end = sub(lanes, add(guards[0]!, least));
     const reach = countsTo(own, starts);
-    const end = bound + lanes - 1;
-    if (reach === undefined || end < 1 || reach < end || end % lanes !== 0) return undefined;
+    if (!reach || !facts.atLeast(end, 1) || !facts.atLeast(reach, end)) return undefined;
+    if (![end.constant, ...end.terms.map((t) => t.coefficient)].every((n) => n % lanes === 0))
+      return undefined;
     if (lanes > 1) digits.shift();
     digits.push({ step: scale, count: end });
     pieces.forEach((_, i) => {
-      rest[i] = rest[i]! - scale * starts[i]!;
+      rest[i] = sub(rest[i]!, mul(scale, starts[i]!));
       chosen[i] = `${chosen[i]} ${starts[i]}`;
     });
   }
   for (const [name, step] of free) digits.push({ step, count: counts.get(name)! });
-  return isProductSet(pieces, chosen, rest) ? { digits, constants: rest } : undefined;
+  const constants = rest.map((e) => constantValue(e));
+  if (constants.includes(undefined)) return undefined;
+  const known = constants as readonly number[];
+  return isProductSet(pieces, chosen, known) ? { digits, constants: known } : undefined;
 }
 
 /** Every combination of the constants of guards and of the rest occurs, and once. */
@@ -197,27 +210,30 @@ function isProductSet(
 ): boolean {
   const all = new Set(pieces.map((_, i) => `${chosen[i]}:${rest[i]}`));
   if (all.size !== pieces.length) return false;
-  const guards = pieces[0]!.guards.map((_, g) => new Set(pieces.map((p) => p.guards[g]!.constant)));
+  const guards = pieces[0]!.guards.map((_, g) => new Set(pieces.map((p) => p.guards[g]!.rest.key)));
   return guards.reduce((n, set) => n * set.size, new Set(rest).size) === all.size;
 }
 
 /**
- * How far digits and constants count together: n if they give each of 0 ... n - 1 exactly once; undefined if
- * they give any other set.
+ * How far digits and constants count together: n if they give each of 0 ... n - 1 exactly once, whatever the
+ * parameters are; undefined if they give any other set.
  */
-function countsTo(digits: readonly Digit[], constants: readonly number[]): number | undefined {
-  const open = digits.filter((d) => d.count > 1);
+function countsTo(digits: readonly Digit[], constants: readonly number[]): IndexExpr | undefined {
+  const open = digits.filter((d) => d.count.key !== one.key);
   let values = [...new Set(constants)].sort((a, b) => a - b);
-  let reach = 1;
+  let all = one;
   if (values[0] !== 0) return undefined;
   for (;;) {
-    const next = open.findIndex((d) => d.step === reach);
+    const next = open.findIndex((d) => d.step.key === all.key);
     if (next >= 0) {
-      reach *= open[next]!.count;
+      all = mul(all, open[next]!.count);
       open.splice(next, 1);
       continue;
     }
-    if (values.length === 1) return open.length === 0 ? reach : undefined;
+    if (values.length === 1) return open.length === 0 ? all : undefined;
+    // Constants stand between digits whose counts are known.
+    const reach = constantValue(all);
+    if (reach === undefined) return undefined;
     let run = 1;
     const present = new Set(values);
     while (present.has(run * reach)) run++;
@@ -229,7 +245,7 @@ function countsTo(digits: readonly Digit[], constants: readonly number[]): numbe
         Array.from({ length: run }, (_, i) => v + i * reach).every((x) => present.has(x)),
       );
     if (!isWhole) return undefined;
-    reach *= run;
+    all = constant(reach * run);
     values = above;
   }
 }
@@ -246,20 +262,29 @@ function isLike(a: Piece, b: Piece): boolean {
 
 function sameSteps(a: Linear, b: Linear): boolean {
   return (
-    a.steps.size === b.steps.size && [...a.steps].every(([name, n]) => b.steps.get(name) === n)
+    a.steps.size === b.steps.size &&
+    [...a.steps].every(([name, n]) => b.steps.get(name)?.key === n.key)
   );
 }
 
 /** The factor by which a number is part of the element's; undefined if it is not as a whole. */
-function scaleOf(value: Linear, free: ReadonlyMap<string, number>): number | undefined {
-  let scale: number | undefined;
+function scaleOf(value: Linear, free: ReadonlyMap<string, IndexExpr>): IndexExpr | undefined {
+  let scale: IndexExpr | undefined;
   for (const [name, step] of value.steps) {
     const own = free.get(name);
-    if (own === undefined || own % step !== 0) return undefined;
-    if (scale !== undefined && scale !== own / step) return undefined;
-    scale = own / step;
+    const factor = own && quotientOf(own, step);
+    if (factor === undefined || (scale && scale.key !== factor.key)) return undefined;
+    scale = factor;
   }
   return scale;
+}
+
+/** Steps over parameters by a constant step that divides all of their coefficients. */
+function quotientOf(own: IndexExpr, step: IndexExpr): IndexExpr | undefined {
+  const by = constantValue(step);
+  if (by === undefined || by === 0) return own.key === step.key ? one : undefined;
+  const parts = [own.constant, ...own.terms.map((t) => t.coefficient)];
+  return parts.every((n) => n % by === 0) ? floorDiv(own, by) : undefined;
 }
 
 /** The stores with what stands around them; undefined for other forms of control. */
@@ -299,34 +324,37 @@ function storesIn(body: readonly Statement[], name: string): boolean {
   return someStatement(body, (s) => s.kind === "store" && s.buffer === name);
 }
 
-function pieceOf({ store, conditions }: Place, buffer: Buffer): Piece | undefined {
-  const held = heldBy(conditions);
-  const at = linearOf(joinDivisions(addressOf(store.index, buffer)));
+function pieceOf({ store, conditions }: Place, buffer: Buffer, facts: Facts): Piece | undefined {
+  const held = heldBy(conditions, facts);
+  const at = linearOf(joinDivisions(addressOf(store.index, buffer)), facts);
   if (!at) return undefined;
   for (const name of held) at.steps.delete(name);
   const guards: Linear[] = [];
   for (const { kind, expr } of conditions) {
-    if (kind === "zero" || countsUp(expr)) continue;
-    const value = linearOf(sub(constant(0), expr));
-    if (!value || [...value.steps.values()].some((n) => n <= 0)) return undefined;
+    if (kind === "zero" || countsUp(expr, facts)) continue;
+    const value = linearOf(sub(constant(0), expr), facts);
+    if (!value || [...value.steps.values()].some((n) => !facts.atLeast(n, 1))) return undefined;
     if ([...held].some((name) => value.steps.has(name))) return undefined;
     guards.push(value);
   }
   const zeros = conditions.filter((c) => c.kind === "zero");
-  if (zeros.some(({ expr }) => !(countsUp(expr) && expr.constant === 0))) return undefined;
+  const holdsAll = ({ expr }: Condition): boolean =>
+    countsUp(expr, facts) && linearOf(expr, facts)!.rest.key === "0";
+  if (!zeros.every(holdsAll)) return undefined;
   return { at, guards, lanes: store.value.lanes, held };
 }
 
 /** Variables of sums that only count up and are said to be 0. */
-function heldBy(conditions: readonly Condition[]): ReadonlySet<string> {
+function heldBy(conditions: readonly Condition[], facts: Facts): ReadonlySet<string> {
   const zeros = conditions.filter(({ kind }) => kind === "zero");
-  return new Set(zeros.flatMap(({ expr }) => [...(linearOf(expr)?.steps.keys() ?? [])]));
+  return new Set(zeros.flatMap(({ expr }) => [...(linearOf(expr, facts)?.steps.keys() ?? [])]));
 }
 
 /** Whether a sum of counts is never negative: loops, threads and axes count from 0. */
-function countsUp(e: IndexExpr): boolean {
-  const steps = linearOf(e)?.steps;
-  return steps !== undefined && e.constant >= 0 && [...steps.values()].every((n) => n > 0);
+function countsUp(e: IndexExpr, facts: Facts): boolean {
+  const linear = linearOf(e, facts);
+  if (!linear || !facts.atLeast(linear.rest, 0)) return false;
+  return [...linear.steps.values()].every((n) => facts.atLeast(n, 1));
 }
 
 function addressOf(index: readonly IndexExpr[], buffer: Buffer): IndexExpr {
@@ -366,12 +394,27 @@ function isQuotient(term: IndexTerm, inner: IndexExpr, by: number, step: number)
   return rest !== undefined && rest >= 0 && rest < factor;
 }
 
-function linearOf(e: IndexExpr): Linear | undefined {
-  const steps = new Map<string, number>();
-  for (const { coefficient, atoms } of e.terms) {
-    const [atom] = atoms;
-    if (atoms.length !== 1 || atom!.kind !== "variable") return undefined;
-    steps.set(atom!.name, coefficient);
+function linearOf(e: IndexExpr, facts: Facts): Linear | undefined {
+  const steps = new Map<string, IndexExpr>();
+  let rest = constant(e.constant);
+  const isGiven = (atom: IndexAtom): boolean =>
+    [...variablesOf(fromTerms(0, [termOf(atom)]))].every((name) => facts.isParameter(name));
+  for (const term of e.terms) {
+    const [moving, ...others] = term.atoms.filter((a) => !isGiven(a));
+    const factor = mul(
+      term.coefficient,
+      ...term.atoms.filter(isGiven).map((a) => fromTerms(0, [termOf(a)])),
+    );
+    if (!moving) {
+      rest = add(rest, factor);
+      continue;
+    }
+    if (others.length > 0 || moving.kind !== "variable") return undefined;
+    steps.set(moving.name, add(steps.get(moving.name) ?? 0, factor));
   }
-  return { steps, constant: e.constant };
+  return { steps, rest };
+}
+
+function termOf(atom: IndexAtom): IndexTerm {
+  return { coefficient: 1, atoms: [atom], key: atom.key };
 }

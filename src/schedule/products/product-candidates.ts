@@ -13,6 +13,8 @@ import { blockBytes } from "./block-bytes.ts";
 import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
   hasPrologue,
+  isOpen,
+  isWhole,
   type ProductForm,
   productForm,
   resultColumns,
@@ -164,12 +166,13 @@ const sharedExtent = 512;
 
 /** Blocks that bring a tile together: where operands do not stay in the near cache, which is asked less then. */
 function clustersOf(
-  { rows, columns, depth, dtype }: ProductForm,
+  { rows, columns, batch, depth, dtype }: ProductForm,
   target: Target,
 ): readonly number[] {
   const bytes = ((rows.extent + columns.extent) * depth.extent * dtypes[dtype].bits) / 8;
   const isWorth =
     target.capabilities.has("cluster") &&
+    !isOpenTiled({ rows, columns, batch }) &&
     Math.min(rows.extent, columns.extent) >= sharedExtent &&
     bytes > target.blocks!.nearBytes;
   return isWorth ? [1, 2] : [1];
@@ -262,6 +265,8 @@ function turnsOf(
   const one = { blocks: 0, teams: 1, parts: 1 } as const;
   const gathers = canGather(1);
   const found: Turns[] = [{ ...one, results: gathers ? gatherings : 0 }];
+  // How many rounds there are, and steps, is known at run time.
+  if (isOpenTiled(form) || isOpen(form.depth)) return found;
   const blocks = target.blocks!.cores;
   const tiles = productTiles({ ...how, group: 1 }, form);
   const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
@@ -308,12 +313,17 @@ function depthSteps({ depth }: ProductForm, step: number): number {
   return Math.ceil(depth.extent / step);
 }
 
+/** Whether how many tiles there are is known at run time. */
+function isOpenTiled(form: Pick<ProductForm, "rows" | "columns" | "batch">): boolean {
+  return [form.rows, form.columns, form.batch].some(isOpen);
+}
+
 /** A tile that sticks out of a part of a tensor: that the other parts make it whole is not proved then. */
 function isUnproved(
   tile: readonly [number, number],
   { isPart, rows, columns }: ProductForm,
 ): boolean {
-  return isPart && (rows.extent % tile[0] !== 0 || columns.extent % tile[1] !== 0);
+  return isPart && !(isWhole(rows, tile[0]) && isWhole(columns, tile[1]));
 }
 
 /** A tile of which more than half would stick out, where a smaller one is there. */

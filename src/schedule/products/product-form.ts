@@ -3,7 +3,7 @@
  * batched ones, convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
  * results), to the columns (the second one, and neighbouring results), to the batch (both operands, or apart
  * in the results from the rest of its part), or to the depth (reduced). As a matrix product each part is one
- * index, its loops taken together row-major.
+ * index, its loops taken together row-major. The outermost loop of a part may be open: its extent is known at run time.
  */
 import { areTogether } from "../../region/groups.ts";
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
@@ -19,6 +19,7 @@ import {
   substitute,
   variablesOf,
 } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import { sumsApart } from "./apart-sums.ts";
@@ -29,8 +30,10 @@ import { isLineOf, mostAxes } from "./stream-operands.ts";
 
 export interface ProductPart {
   readonly loops: readonly Loop[];
-  /** Product of the loops' extents. */
+  /** Product of the loops' extents; of open ones their upper ends, by which the product is planned and priced. */
   readonly extent: number;
+  /** The same as a run has it. */
+  readonly size: IndexExpr;
 }
 
 export interface ProductSide extends ProductPart {
@@ -112,13 +115,32 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
   if (guard.length > 0) return "it has a guard";
   if (indirects.length > 0 && !picksOfBatch(statement))
     return "it has indices that are not the same for a whole problem of a batch";
-  if (loops.some((l) => l.kind === "scan" || constantValue(l.extent) === undefined)) {
-    return "not every loop has a constant extent";
-  }
+  if (loops.some((l) => l.kind === "scan")) return "a loop of it is a scan";
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
   const types = operands.map((o) => o.dtype);
   if (sum === "i32" && !types.every((t) => isByte(t!))) return "its integers are no bytes";
-  return partsOf(statement, region, { operands, isSwapped });
+  const form = partsOf(statement, region, { operands, isSwapped });
+  return typeof form === "string" ? form : (openFault(form) ?? form);
+}
+
+/** Why no tiles are made of parts whose extents are open, or undefined. */
+function openFault({ rows, columns, batch, depth }: ProductForm): string | undefined {
+  const parts = [rows, columns, batch, depth];
+  if (parts.some((p) => !Number.isSafeInteger(p.extent))) return "an extent of it has no upper end";
+  // Inner loops are the digits of a number, which are constants.
+  return parts.some((p) => p.loops.slice(1).some((l) => constantValue(l.extent) === undefined))
+    ? "an open extent stands inside of a loop with which it makes rows, columns or problems"
+    : undefined;
+}
+
+/** Whether a run may have less of it than what is planned for. */
+export function isOpen({ size }: Pick<ProductPart, "size">): boolean {
+  return constantValue(size) === undefined;
+}
+
+/** Whether a product's part is whole tiles of so many, whatever it is at run time. */
+export function isWhole({ size }: Pick<ProductPart, "size">, tile: number): boolean {
+  return size.constant % tile === 0 && size.terms.every((t) => t.coefficient % tile === 0);
 }
 
 const addressRegisters = 2;
@@ -201,10 +223,11 @@ function partsOf(
   const near = uses[0]!.has(inner?.name ?? "") && !uses[1]!.has(inner?.name ?? "") ? 0 : 1;
   const second = isSwapped ? 1 - near : near;
   const [column, row] = [uses[second]!, uses[1 - second]!];
-  const part = (chosen: readonly Loop[]): ProductPart => ({
-    loops: chosen,
-    extent: chosen.reduce((n, l) => n * constantValue(l.extent)!, 1),
-  });
+  const ranges = new Map(region.symbols.map((s) => [s.name, s.range]));
+  const part = (chosen: readonly Loop[]): ProductPart => {
+    const size = mul(...chosen.map((l) => l.extent));
+    return { loops: chosen, extent: rangeOf(size, ranges).max, size };
+  };
   if (space.some((l) => !row.has(l.name) && !column.has(l.name))) {
     return "a loop moves neither operand";
   }
@@ -232,10 +255,10 @@ function partsOf(
   const fold = resultFold(region, statement);
   if (typeof run === "string") return run;
   const tiled = new Set([...rows.loops, ...columns.loops]);
-  const results = space.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const results = mul(...space.map((l) => l.extent));
   const isPart = writes.some((w) => {
     const { shape } = region.tensors.get(w.tensor)!;
-    return constantValue(mul(...shape)) !== results;
+    return mul(...shape).key !== results.key;
   });
   return {
     dtype: rows.dtype,
@@ -322,8 +345,12 @@ function vectorsOf(
     addressOf(access, shape),
     new Map(line.map((l) => [l.name, constant(0)])),
   );
-  const length = line.reduce((n, l) => n * constantValue(l.extent)!, 1);
-  const parts = [length, start.constant, ...start.terms.map((t) => t.coefficient)];
+  const length = mul(...line.map((l) => l.extent));
+  const [lengths, starts] = [length, start].map((e) => [
+    e.constant,
+    ...e.terms.map((t) => t.coefficient),
+  ]);
+  const parts = [...lengths!, ...starts!];
   let lanes = widestBytes / bytes;
   while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
   return { lanes, isRun };
@@ -354,7 +381,8 @@ function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
   for (const { name, extent } of loops.toReversed()) {
     const own = splitLinear(address, name)?.coefficient;
     if (own === undefined || (stride !== undefined && own !== stride)) return false;
-    stride = own * constantValue(extent)!;
+    // Only the outermost loop of a part may be open.
+    stride = own * (constantValue(extent) ?? 0);
   }
   return true;
 }
@@ -371,18 +399,18 @@ function resultFault(
   if (!isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
   const [row, column] = [rows.loops[0], columns.loops[0]];
   const [at, line, ...before] = write!.index.toReversed();
-  const isWhole = run === undefined;
-  const others = [row, ...(isWhole ? [column] : []), ...indirects].map((l) => l?.name);
+  const isUncut = run === undefined;
+  const others = [row, ...(isUncut ? [column] : []), ...indirects].map((l) => l?.name);
   const isPlain =
     rows.loops.length === 1 &&
     columns.loops.length === 1 &&
     line !== undefined &&
     write!.index.length <= mostAxes &&
     isLineOf(line, row!) &&
-    (!isWhole || at!.key === column!.name) &&
+    (!isUncut || at!.key === column!.name) &&
     ![...variablesOf(...before)].some((name) => others.includes(name));
   if (!isPlain) return "results are no plain matrix";
-  return (run ?? columns.extent) % 8 === 0
+  return isWhole(run === undefined ? columns : { size: constant(run) }, 8)
     ? undefined
     : "rows of results are no multiples of 16 bytes";
 }

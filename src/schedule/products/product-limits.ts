@@ -10,6 +10,7 @@ import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
 import {
   heldRegisters,
   isNarrow,
+  isOpen,
   type ProductForm,
   resultColumns,
   sumsOfThread,
@@ -47,6 +48,7 @@ type Limit = (d: MultiplyDirective, form: ProductForm) => TileFault | undefined;
 /** The first that is there is told. */
 const limits: readonly Limit[] = [
   numbersFault,
+  openFault,
   typeFault,
   warpsFault,
   (d, form) => (d.by === "wgmma" ? groupFault(d, form) : undefined),
@@ -78,6 +80,22 @@ function numbersFault(d: MultiplyDirective): TileFault | undefined {
   return all.every((n) => Number.isSafeInteger(n) && n >= 1)
     ? undefined
     : unfit("not all are positive integers", "give whole numbers from 1 on");
+}
+
+/** What needs to know the number of tiles, or of steps. */
+function openFault(
+  { blocks, parts, cluster }: MultiplyDirective,
+  { rows, columns, batch, depth }: ProductForm,
+): TileFault | undefined {
+  if (![rows, columns, batch, depth].some(isOpen)) return undefined;
+  const asked = blocks > 0 ? "blocks" : parts > 1 ? "parts" : cluster > 1 ? "cluster" : undefined;
+  return (
+    asked &&
+    unfit(
+      `${asked} of a product whose extents are open`,
+      `leave \`${asked}\` out, or give the extents values (--shape)`,
+    )
+  );
 }
 
 function typeFault(d: MultiplyDirective, form: ProductForm): TileFault | undefined {

@@ -176,8 +176,9 @@ function warpOf(
 
 /** All loops of a part as one index, row-major. */
 function numberOf({ loops }: ProductPart, placeOf: PlaceOf): affine.Affine {
-  return loops.reduce(
+  const [first, ...inner] = loops;
+  return inner.reduce(
     (at, l) => affine.add(affine.scale(constantValue(l.extent)!, at), placeOf(l.name)),
-    affine.affine(0),
+    first ? placeOf(first.name) : affine.affine(0),
   );
 }

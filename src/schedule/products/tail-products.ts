@@ -11,7 +11,7 @@ import type { Region, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { add, constant, substitute, variable } from "../../semantics/index-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
-import { type ProductForm, productForm } from "./product-form.ts";
+import { isOpen, type ProductForm, productForm } from "./product-form.ts";
 
 /** Rows and columns of the tiles that whole rounds are counted in. */
 const [tileRows, tileColumns] = [
@@ -90,7 +90,14 @@ function cuttable({ statements, ...region }: Region): ProductForm | undefined {
   const form = productForm({ statements, ...region }, statement);
   if (typeof form === "string" || form.isPart || form.isSwapped) return undefined;
   const { rows, columns, batch, depth } = form;
-  if (rows.loops.length !== 1 || batch.extent > 1 || form.picks.length > 0) return undefined;
+  if (
+    rows.loops.length !== 1 ||
+    isOpen(rows) ||
+    isOpen(columns) ||
+    batch.extent > 1 ||
+    form.picks.length > 0
+  )
+    return undefined;
   return rows.extent * columns.extent * depth.extent >= leastWork ? form : undefined;
 }
 
