@@ -19,7 +19,7 @@ import { applySchedule } from "../../src/schedule/apply.ts";
 import { AttentionFinder } from "../../src/schedule/attention/join-attention.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
 import type { ScheduledRegion } from "../../src/schedule/scheduled-region.ts";
-import { constant } from "../../src/semantics/index-expr.ts";
+import { constant, type IndexLike, toIndex } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
 
@@ -38,7 +38,9 @@ export interface AttentionCase {
   readonly lengths?: boolean;
   /** Whether the columns of each row are data: tokens of several sequences behind each other. */
   readonly packed?: boolean;
-  /** Whether a mask is added to the scores. */
+  /** Whether batch, rows and columns are open, up to these; where rows and columns are as many they stay so. */
+  readonly open?: boolean;
+  /** Whether a mask is added to the scores: of each row, of an open batch one of each sequence. */
   readonly mask: boolean;
   /** What scores are bounded by; absent: nothing. */
   readonly softcap?: number;
@@ -51,16 +53,25 @@ function take<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** The composite by itself. */
-function attentionGraph(c: Omit<AttentionCase, "how">): Graph {
+/** Sequences of a batch that is open, at most. */
+const mostSequences = 4;
+
+/** The composite by itself; in f32 for an oracle of it. */
+export function attentionGraph(
+  c: Omit<AttentionCase, "how" | "dtype"> & { readonly dtype: AttentionCase["dtype"] | "f32" },
+): Graph {
   const g = new GraphBuilder("attention");
-  const input = (name: string, shape: readonly number[]) =>
-    g.input(name, { dtype: c.dtype, shape: shape.map((n) => constant(n)) });
+  const input = (name: string, shape: readonly IndexLike[]) =>
+    g.input(name, { dtype: c.dtype, shape: shape.map(toIndex) });
+  const [batch, rows] = c.open
+    ? [g.symbol("B", 1, mostSequences), g.symbol("S", 1, c.rows)]
+    : [1, c.rows];
+  const columns = !c.open ? c.columns : c.rows === c.columns ? rows : g.symbol("T", 1, c.columns);
   const operands = [
-    input("q", [1, c.heads, c.rows, c.depth]),
-    input("k", [1, c.groups, c.columns, c.depth]),
-    input("v", [1, c.groups, c.columns, c.depth]),
-    ...(c.mask ? [input("m", [1, 1, c.rows, c.columns])] : []),
+    input("q", [batch, c.heads, rows, c.depth]),
+    input("k", [batch, c.groups, columns, c.depth]),
+    input("v", [batch, c.groups, columns, c.depth]),
+    ...(c.mask ? [input("m", [batch, 1, c.open ? 1 : rows, columns])] : []),
     ...(c.lengths ? [lengthMask(g, c)] : []),
     ...(c.packed ? [rowMask(g, c)] : []),
   ];
@@ -79,7 +90,7 @@ export function attentionRegion(c: AttentionCase): ScheduledRegion {
 /** Columns before a length that is data; where causal, up to the row's place at the end of them. */
 function lengthMask(
   g: GraphBuilder,
-  { rows, columns, causal }: Omit<AttentionCase, "how">,
+  { rows, columns, causal }: Pick<AttentionCase, "rows" | "columns" | "causal">,
 ): ValueId {
   const one = constant(1);
   const given = g.input("lengths", { dtype: "i64", shape: [one] });
@@ -93,7 +104,10 @@ function lengthMask(
 }
 
 /** Columns from one number of a row to another. */
-function rowMask(g: GraphBuilder, { rows, columns }: Omit<AttentionCase, "how">): ValueId {
+function rowMask(
+  g: GraphBuilder,
+  { rows, columns }: Pick<AttentionCase, "rows" | "columns">,
+): ValueId {
   const shape = [constant(rows), constant(1)];
   const numbers = ["starts", "ends"].map((name) =>
     g.input(name, { dtype: "i32", shape: shape.slice(0, 1) }),

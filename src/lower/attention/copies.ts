@@ -37,7 +37,7 @@ export class TileCopies {
 
   queries(block: Block): void {
     const { query, form } = this.#plan;
-    const names = { line: rowName!, element: depthName!, limit: form.rows };
+    const names = { line: rowName!, element: depthName!, limit: form.rowCount };
     this.#tile(block, query, { ...names, start: this.#place.firstRow, slot: constant(0) });
   }
 
@@ -45,7 +45,7 @@ export class TileCopies {
   step(block: Block, start: IndexExpr, slot: IndexExpr, ranges: IndexRanges): void {
     const { key, value, form } = this.#plan;
     const mayPrecede = this.#plan.isTriangular || form.reach !== undefined;
-    const names = { line: columnName!, limit: form.columns, start, slot, mayPrecede };
+    const names = { line: columnName!, limit: form.columnCount, start, slot, mayPrecede };
     this.#tile(block, key, { ...names, element: depthName! }, ranges);
     this.#tile(block, value, { ...names, element: widthName! }, ranges);
   }
@@ -58,7 +58,7 @@ export class TileCopies {
       readonly line: string;
       readonly element: string;
       /** Lines of the operand, and the tile's first one. */
-      readonly limit: number;
+      readonly limit: IndexExpr;
       readonly start: IndexExpr;
       readonly slot: IndexExpr;
       /** Whether the tile may stand before the first line. */
@@ -92,7 +92,7 @@ export class TileCopies {
         [tileAt(staged.buffer, at, [lanes]), tileAt(source.buffer, from, [lanes])],
         { kind: "group", group: copyGroup },
       );
-      const ends = [less(whole, constant(to.limit))];
+      const ends = [less(whole, to.limit)];
       const isThere = reduceConditions(to.mayPrecede ? [atMost(0, whole), ...ends] : ends, ranges);
       const isOwn = first + threads <= total ? [] : [less(number, constant(total))];
       block.branch(isOwn, (body) =>

@@ -14,21 +14,25 @@ import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
 import type { GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
 import { argumentsOf } from "../../schedule/attention/attention-bounds.ts";
-import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
+import {
+  columnName,
+  isMultiple,
+  rowName,
+  widthName,
+} from "../../schedule/attention/attention-form.ts";
 import { sharesOf } from "../../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
   add,
   constant,
-  constantValue,
   type IndexExpr,
   mod,
   mul,
   sub,
   variable,
 } from "../../semantics/index-expr.ts";
-import { type IndexRange, simplify } from "../../semantics/index-range.ts";
+import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
 import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
 import { Block, type Names } from "../block.ts";
 import { exchangeCounter } from "../cluster-exchange.ts";
@@ -102,22 +106,24 @@ class AttentionLowering {
     const isDealt = plan.directive.splits > 1;
     this.#dealt = isDealt ? new DealtResults(region.region.name, plan, context.names) : undefined;
     const axes: GridAxis[] = [];
-    const axis = (stem: string, extent: number): IndexExpr => {
-      if (extent === 1) return constant(0);
+    for (const { name, range } of region.region.symbols) this.#ranges.set(name, range);
+    const axis = (stem: string, extent: IndexExpr): IndexExpr => {
+      const most = rangeOf(extent, this.#ranges).max;
+      if (most === 1) return constant(0);
       const own = context.names.fresh(stem);
-      axes.push({ name: own, extent: constant(extent) });
-      this.#ranges.set(own, { min: 0, max: extent - 1 });
+      axes.push({ name: own, extent });
+      this.#ranges.set(own, { min: 0, max: most - 1 });
       return variable(own);
     };
-    const batch = plan.form.batch.map(
-      (l) => [l.name, axis("problem", constantValue(l.extent)!)] as const,
-    );
+    const batch = plan.form.batch.map((l) => [l.name, axis("problem", l.extent)] as const);
     // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
-    const below = axis("down", plan.tiles);
+    const below = axis("down", plan.tileCount);
     // Blocks of a cluster are neighbours along the last axis.
-    const part = axis("part", sharesOf(plan.directive));
+    const part = axis("part", constant(sharesOf(plan.directive)));
     // Those of a triangle with the most steps first: the last ones to end are short.
-    const tile = plan.growsDown ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
+    const tile = plan.growsDown
+      ? simplify(sub(sub(plan.tileCount, 1), below), this.#ranges)
+      : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
     this.#axes = axes.length > 0 ? axes : one;
     const thread = context.names.fresh("thread");
@@ -345,12 +351,12 @@ class AttentionLowering {
   /** Where a pair of scores is there: of columns both, unless they are odd. */
   #inside({ row, column, ranges }: PairPlace): readonly Condition[] {
     const { form, rows, columns } = this.#plan;
-    const isEven = form.columns % 2 === 0;
+    const isEven = isMultiple(form.columnCount, 2);
     const last = isEven ? add(column, 1) : add(column, variable(laneName));
     return reduceConditions(
       [
-        ...(form.rows % rows === 0 ? [] : [less(row, constant(form.rows))]),
-        ...(form.columns % columns === 0 ? [] : [less(last, constant(form.columns))]),
+        ...(isMultiple(form.rowCount, rows) ? [] : [less(row, form.rowCount)]),
+        ...(isMultiple(form.columnCount, columns) ? [] : [less(last, form.columnCount)]),
       ],
       ranges,
     );
@@ -388,8 +394,8 @@ class AttentionLowering {
     shares.forEach((halves, i) => {
       halves.forEach((share, half) => {
         const row = simplify(add(this.#place.firstRow, parts.row(i, half)), this.#ranges);
-        const isRagged = form.rows % rows !== 0;
-        const isRow = isRagged ? [atMost(add(row, 1), constant(form.rows))] : [];
+        const isRagged = !isMultiple(form.rowCount, rows);
+        const isRow = isRagged ? [atMost(add(row, 1), form.rowCount)] : [];
         block.branch(isRow, (body) => {
           for (let j = 0; j < width / 8; j++) {
             const sums = loadExpr(results, parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
@@ -425,7 +431,7 @@ class AttentionLowering {
   /** Where a row of the tile is one of the operand. */
   #isRow(row: IndexExpr): readonly Condition[] {
     const { form, rows } = this.#plan;
-    return form.rows % rows === 0 ? [] : [less(row, constant(form.rows))];
+    return isMultiple(form.rowCount, rows) ? [] : [less(row, form.rowCount)];
   }
 
   /** The statement's epilogue on two neighbouring results, and their store. */

@@ -25,7 +25,7 @@ import {
 } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
-import { plainScale } from "../../schedule/attention/attention-form.ts";
+import { isMultiple, plainScale } from "../../schedule/attention/attention-form.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import { add, constant, type IndexExpr, sub } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
@@ -33,7 +33,7 @@ import { freeze } from "../exchange.ts";
 import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
 import type { AttentionPlan } from "./plan.ts";
-import type { ReachBounds } from "./reach.ts";
+import { numberIn, type ReachBounds } from "./reach.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Largest scores, sums of weights, by what both change, and what threads tell each other. */
@@ -159,7 +159,7 @@ export class OnlineSoftmax {
   /** Minus infinity where a row does not meet a column, in the trips that have such. */
   #mask(block: Block, place: StepPlace): void {
     const { maskedTrips, maskedFrom, windowTrips, form, isTriangular } = this.#plan;
-    const { ahead, behind, columns } = form;
+    const { ahead, behind, columnCount } = form;
     const splat = (own: Block, limit: IndexExpr): Expr =>
       splatExpr(own.bind(indexValue(limit, "i32")), 2);
     const first = [less(place.trip, constant(maskedTrips))];
@@ -171,7 +171,7 @@ export class OnlineSoftmax {
       const upTo = (last: IndexExpr): Expr => applyExpr("lessEqual", at, splat(own, last));
       return [
         ...(ahead === undefined ? [] : [upTo(add(row, ahead))]),
-        ...(isTriangular ? [] : [upTo(constant(columns - 1))]),
+        ...(isTriangular ? [] : [upTo(sub(columnCount, 1))]),
       ];
     });
     if (behind === undefined) return;
@@ -190,11 +190,11 @@ export class OnlineSoftmax {
     const { form, columns } = this.#plan;
     const limitOf = (own: Block, bound: ReachBounds["ends"][number], row: IndexExpr): Expr =>
       splatExpr(own.bind(bound(row, own)), 2);
-    const last = splatExpr(literalExpr(form.columns - 1, "i32"), 2);
-    const isEven = form.columns % columns === 0;
+    const isEven = isMultiple(form.columnCount, columns);
+    const lastOf = (own: Block): Expr => splatExpr(numberIn(own, sub(form.columnCount, 1)), 2);
     this.#keep(block, place, [less(place.trip, early)], (own, row, at) => [
       ...ends.map((end) => applyExpr("lessEqual", at, limitOf(own, end, row))),
-      ...(isEven ? [] : [applyExpr("lessEqual", at, last)]),
+      ...(isEven ? [] : [applyExpr("lessEqual", at, lastOf(own))]),
     ]);
     if (!late) return;
     this.#keep(block, place, [atMost(late, place.trip)], (own, row, at) =>

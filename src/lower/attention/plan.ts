@@ -15,6 +15,7 @@ import {
   type AttentionForm,
   type AttentionOperand,
   columnName,
+  isMultiple,
 } from "../../schedule/attention/attention-form.ts";
 import {
   isTriangular,
@@ -29,7 +30,9 @@ import type { AttendDirective } from "../../schedule/directive.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
+  ceilDiv,
   constant,
+  constantValue,
   floorDiv,
   type IndexExpr,
   mod,
@@ -76,7 +79,9 @@ export interface AttentionPlan {
   readonly directive: AttendDirective;
   readonly rows: number;
   readonly columns: number;
+  /** Tiles of rows at most, and as a run has them. */
   readonly tiles: number;
+  readonly tileCount: IndexExpr;
   /** Threads of a copy of the role that multiplies, its copies, and rows of a warp. */
   readonly threads: number;
   readonly groups: number;
@@ -114,6 +119,7 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     rows,
     columns,
     tiles: Math.ceil(form.rows / rows),
+    tileCount: ceilDiv(form.rowCount, rows),
     threads: by === "wgmma" ? groupThreads : 32 * warps,
     groups: by === "wgmma" ? warps / 4 : 1,
     warpRows: rows / warps,
@@ -136,10 +142,10 @@ function maskedTrips(
 ): number {
   const { ahead, reach } = form;
   if (reach) return tripsAcross(movesAhead(reach) ? rows : 1, columns);
-  if (ahead === undefined) return form.columns % columns === 0 ? 0 : 1;
+  if (ahead === undefined) return isMultiple(form.columnCount, columns) ? 0 : 1;
   const all = Math.ceil(form.columns / columns);
   if (!isTriangular) return all;
-  const isEven = rows % columns === 0 && (ahead + form.columns) % columns === 0;
+  const isEven = rows % columns === 0 && isMultiple(add(form.columnCount, ahead), columns);
   return isEven ? Math.ceil(rows / columns) : tripsAcross(rows, columns);
 }
 
@@ -191,7 +197,8 @@ export function tripsOf(plan: AttentionPlan, place: Stand & { part: IndexExpr })
 export function mostTrips(plan: AttentionPlan): number {
   const parts = sharesOf(plan.directive);
   if (plan.form.reach) return Math.ceil(stepsOfAll(plan) / parts);
-  return tripsOf(plan, { tile: constant(plan.tiles - 1), part: constant(0) }).constant;
+  const trips = tripsOf(plan, { tile: constant(plan.tiles - 1), part: constant(0) });
+  return constantValue(trips) ?? stepsOfAll(plan);
 }
 
 /** The number of a block's trip among those of all parts of the columns. */
@@ -206,7 +213,7 @@ export function tripOfAll(
   return add(own, mul(stepsOfTile(directive, form) / parts, part));
 }
 
-/** Steps of all columns. */
+/** Steps of all columns, at most. */
 export function stepsOfAll({ form, columns }: AttentionPlan): number {
   return Math.ceil(form.columns / columns);
 }
@@ -214,7 +221,7 @@ export function stepsOfAll({ form, columns }: AttentionPlan): number {
 /** Steps from the first column to the last one that a tile's rows meet. */
 function stepsUpTo(plan: AttentionPlan, tile: IndexExpr): IndexExpr {
   const { form, rows, columns } = plan;
-  if (!plan.isTriangular) return constant(stepsOfAll(plan));
+  if (!plan.isTriangular) return ceilDiv(form.columnCount, columns);
   if (plan.tiles === 1) return constant(stepsOfOne(plan.directive, form));
   return add(mul(rows / columns, tile), stepsAhead(plan.directive, form));
 }

@@ -12,13 +12,16 @@
 import { applyExpr, castExpr, extractExpr, indexValue, literalExpr } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
 import { type Bound, isOfRows, mostPlaces } from "../../schedule/attention/attention-bounds.ts";
+import { isMultiple } from "../../schedule/attention/attention-form.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
   constant,
+  constantValue,
   type IndexExpr,
   type IndexLike,
   min,
+  sub,
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
@@ -84,7 +87,8 @@ export function bindReach(
   const [ends, starts] = [reach!.ends, reach!.starts].map((of) => of.map((b) => values.of(b)));
   const steps = place.reach!;
   const i32 = (n: number): Expr => literalExpr(n, "i32");
-  const all = i32(plan.form.columns - 1);
+  const columnsBut = (more: number): Expr => numberIn(block, add(plan.form.columnCount, more));
+  const all = columnsBut(-1);
   const end = ends!.reduce((e, b) => applyExpr("min", e, b.most()), all);
   const last = block.bind(applyExpr("max", end, i32(0)));
   const step = (column: Expr): Expr => applyExpr("div", column, i32(plan.columns));
@@ -108,7 +112,7 @@ export function bindReach(
   }
   if (isMasking && steps.late) {
     const most = starts!.reduce((e, b) => applyExpr("max", e, b.most()), i32(0));
-    const begun = applyExpr("min", most, i32(plan.form.columns));
+    const begun = applyExpr("min", most, columnsBut(0));
     const first = step(applyExpr("add", begun, i32(plan.columns - 1)));
     bind(steps.late, atLeastNone(applyExpr("sub", behind, first)), count + 1);
   }
@@ -118,6 +122,12 @@ export function bindReach(
     early: steps.early ?? constant(plan.maskedTrips),
     late: steps.late ?? maskedBehind(plan, steps),
   };
+}
+
+/** A number of the launch in i32. */
+export function numberIn(block: Block, e: IndexExpr): Expr {
+  const known = constantValue(e);
+  return known === undefined ? block.bind(indexValue(e, "i32")) : literalExpr(known, "i32");
 }
 
 /** A bound over the rows of a tile. */
@@ -151,19 +161,19 @@ class TileBounds {
     const value = this.#block.bind(data ?? literalExpr(bound.constant, "i32"));
     const at = (row: IndexLike): Expr =>
       bound.moves ? applyExpr("add", value, indexValue(row, "i32")) : value;
-    const lastRow = simplify(min(add(firstRow, rows - 1), form.rows - 1), ranges);
+    const lastRow = simplify(min(add(firstRow, rows - 1), sub(form.rowCount, 1)), ranges);
     return { ofThread: at, least: () => at(firstRow), most: () => at(lastRow) };
   }
 
   #ofRows(bound: Bound): TileBound {
     const { form, rows } = this.#plan;
     const { firstRow, ranges } = this.#place;
-    const isEven = form.rows % rows === 0;
+    const isEven = isMultiple(form.rowCount, rows);
     const lanes = isEven ? vectorBytes / (dtypes[bound.value!.dtype].bits / 8) : 1;
     const folds = (["min", "max"] as const).map((op): Fold => ({ op }));
     for (let first = 0; first < rows; first += lanes) {
       // Rows past the last one are it again.
-      const row = simplify(min(add(firstRow, first), form.rows - lanes), ranges);
+      const row = simplify(min(add(firstRow, first), sub(form.rowCount, lanes)), ranges);
       const at = this.#block.bind(
         this.#rowValue(bound, { row, lanes, isOpen: false }, this.#block),
       );

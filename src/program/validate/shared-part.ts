@@ -16,6 +16,7 @@ import {
   substitute,
   variablesOf,
 } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
 import { guardedCopy } from "../guarded-copy.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { GridAxis, Kernel } from "../program.ts";
@@ -51,9 +52,25 @@ export function sharedPart(view: LaunchView): SharedPart | undefined {
   const roles = view.kernel.roles.map((r) => ({ ...r, body: prune.list(r.body) }));
   const alike = withoutBlocks({ ...view.kernel, roles });
   const told = alike.roles.flatMap((r) => expressionsOf(r.body));
-  const reduced = withParameterAxes({ ...view, kernel: alike }, told);
-  const instances = classes(reduced.kernel, new LoopPeriods(reduced));
+  const open = withParameterAxes({ ...view, kernel: alike }, [...told, ...openAxes(alike)]);
+  const reduced = { ...open, kernel: atMost(open) };
+  const instances = classes(reduced.kernel, new LoopPeriods(reduced), open.kernel.grid.axes);
   return instances && { view: reduced, instances, kept };
+}
+
+/** Extents of axes that are known at run time. */
+function openAxes({ grid }: Kernel): readonly IndexExpr[] {
+  return grid.axes.map((a) => a.extent).filter((e) => constantValue(e) === undefined);
+}
+
+/** The kernel with as many blocks along each axis as there can be, if no cluster lies along one that is open. */
+function atMost({ kernel, facts }: LaunchView): Kernel {
+  if (kernel.grid.clusterSize > 1) return kernel;
+  const axes = kernel.grid.axes.map((a) => {
+    const { max } = rangeOf(a.extent, facts.ranges);
+    return Number.isSafeInteger(max) ? { ...a, extent: constant(max) } : a;
+  });
+  return { ...kernel, grid: { ...kernel.grid, axes } };
 }
 
 /** Of blocks whose number is open, where none does anything of its own, one. */
@@ -154,8 +171,14 @@ function ownExpressions(s: Statement): readonly IndexExpr[] {
 /**
  * One instance a class, each with the rest of its cluster; undefined where they are too many. Blocks are alike
  * that say the same once the numbers of their axes are put in.
+ *
+ * @param asGiven axes with extents over the axes before them, where a launch may have fewer blocks
  */
-function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | undefined {
+function classes(
+  kernel: Kernel,
+  periods: LoopPeriods,
+  asGiven: readonly GridAxis[],
+): readonly number[] | undefined {
   const { axes, clusterSize } = kernel.grid;
   const names = axes.map((a) => a.name);
   const extents = axes.map((a) => constantValue(a.extent) ?? Infinity);
@@ -167,7 +190,8 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
   const counts = extentsOf(kernel, telling, periods);
   const isOfBlocks = (e: IndexExpr): boolean => [...variablesOf(e)].every((n) => names.includes(n));
   const isMixed = parts.some(({ expr }) => !isOfBlocks(expr));
-  const open = openExtents(kernel, extents, parts);
+  const fewer = asGiven.filter((a) => constantValue(a.extent) === undefined);
+  const open = openExtents(kernel, extents, usedNames(parts, fewer));
   const kinds = open.reduce((n, e) => n * e, 1);
   if (kinds > mostInstances) return undefined;
   if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
@@ -181,11 +205,14 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
     const count = counts.get(e.key);
     return count === undefined ? evaluate(e, at) : periods.alike(count, evaluate(e, at));
   };
+  const isThere = (at: ReadonlyMap<string, number>): boolean =>
+    fewer.every((a) => at.get(a.name)! < evaluate(a.extent, at));
   const found = new Longest();
   for (let first = 0; first < kinds; first += clusterSize) {
     const blocks = Array.from({ length: parts.length === 0 ? 0 : clusterSize }, (_, rank) =>
       placeOf(first + rank, names, open),
     );
+    if (!blocks.every(isThere)) continue;
     const key = blocks.map((at) => told.map((e) => value(e, at)).join()).join(";");
     const trips = blocks.map((at) =>
       extent === undefined ? 0 : evaluate(telling.get(extent)!.expr, at),
@@ -228,13 +255,19 @@ function tellingsOf(s: Statement): readonly Telling[] {
   return ownExpressions(s).map((expr) => ({ expr }));
 }
 
+/** Axes that tell, and those by which how many such blocks there are is told. */
+function usedNames(parts: readonly Telling[], fewer: readonly GridAxis[]): ReadonlySet<string> {
+  const used = variablesOf(...parts.map((t) => t.expr));
+  const extents = fewer.filter((a) => used.has(a.name)).map((a) => a.extent);
+  return new Set([...used, ...variablesOf(...extents)]);
+}
+
 /** Extents of the axes; those that tell nothing stand at their beginning, if no cluster lies along them. */
 function openExtents(
   { grid: { axes, clusterSize } }: Kernel,
   extents: readonly number[],
-  parts: readonly Telling[],
+  used: ReadonlySet<string>,
 ): readonly number[] {
-  const used = variablesOf(...parts.map((t) => t.expr));
   const isWithinLast = clusterSize === 1 || (extents.at(-1) ?? 1) % clusterSize === 0;
   return axes.map(({ name }, axis) => {
     const isFree = isWithinLast && !(clusterSize > 1 && axis === axes.length - 1);

@@ -22,6 +22,7 @@ import {
   type IndexExpr,
   type IndexTerm,
   mul,
+  splitLinear,
   sub,
   substitute,
   variable,
@@ -62,8 +63,9 @@ export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
   const isOfParameters = (e: IndexExpr): boolean =>
     [...variablesOf(e)].every((name) => facts.isParameter(name));
   if (![...buffer.shape, ...axes.values()].every(isOfParameters)) return false;
-  const places = storesTo(view, buffer.name);
-  if (!places || places.length === 0) return false;
+  const found = storesTo(view, buffer.name);
+  if (!found || found.length === 0) return false;
+  const places = found.map((place) => countingUp(place, buffer, axes));
   const total = mul(...buffer.shape);
   const groups = groupsOf(places).map((group) => {
     const pieces = group.map((p) => pieceOf(p, buffer, facts));
@@ -73,6 +75,23 @@ export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
   });
   if (groups.includes(undefined)) return false;
   return tileTogether(groups as readonly Tiling[], total);
+}
+
+/** The place with axes along which it moves backwards counted from their other end, which is the same blocks. */
+function countingUp(place: Place, buffer: Buffer, axes: ReadonlyMap<string, IndexExpr>): Place {
+  const address = addressOf(place.store.index, buffer);
+  const reversed = [...axes].flatMap(([name, count]) => {
+    const isBack = (splitLinear(address, name)?.coefficient ?? 0) < 0;
+    return isBack ? [[name, sub(sub(count, 1), variable(name))] as const] : [];
+  });
+  if (reversed.length === 0) return place;
+  const other = new Map(reversed);
+  const { store, conditions } = place;
+  return {
+    ...place,
+    store: { ...store, index: store.index.map((e) => substitute(e, other)) },
+    conditions: conditions.map((c) => ({ ...c, expr: substitute(c.expr, other) })),
+  };
 }
 
 /** Stores that differ in constants alone: in the same loops, under as many conditions, of as many lanes. */

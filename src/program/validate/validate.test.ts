@@ -121,6 +121,22 @@ test("a cooperative kernel with a symbolic number of trips is proved for each, o
   expect(codesOf(held.replace("3 to 4", "3 to 3"))).toEqual([]);
 });
 
+test("blocks that each have trips of their own, as many blocks as a run has, are proved for all", () => {
+  const text = golden("matmul-pipelined")
+    .replaceAll("[64, 320]", "[64, 512]")
+    .replaceAll("[16, 320]", "[8*B, 512]")
+    .replace("bias : weight memory f32 [16]", "bias : weight memory f32 [8*B]")
+    .replace("y : output memory f32 [64, 16]", "y : output memory f32 [64, 8*B]")
+    .replace("grid blocks (b < 2)", "grid blocks (b < B)")
+    .replaceAll("for kb < 5", "for kb < b + 1")
+    .replace('for "sm_90a" {', 'for "sm_90a" {\n  parameter B in 1 to 8');
+  expect(codesOf(text)).toEqual([]);
+  // Stuck in the blocks from the fourth on, which only some launches have.
+  const held = text.replace("if kb - 1 >= 0 {", "if kb - 1 == 0 {");
+  expect(codesOf(held)).toContain("PRG040");
+  expect(codesOf(held.replace("B in 1 to 8", "B in 1 to 3"))).toEqual([]);
+});
+
 test("the megakernel is valid, and faults in it are found", () => {
   expect(codesOf(golden("megakernel"))).toEqual([]);
   checkPlanted("megakernel", megakernelFaults);

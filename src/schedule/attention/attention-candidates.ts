@@ -5,7 +5,7 @@
 import type { Region } from "../../region/nest.ts";
 import type { Target } from "../../target/target.ts";
 import type { AttendDirective } from "../directive.ts";
-import { type AttentionForm, attentionForm } from "./attention-form.ts";
+import { type AttentionForm, attentionForm, isOpenAttention } from "./attention-form.ts";
 import {
   attendFault,
   attentionBytes,
@@ -95,6 +95,7 @@ function streamed(statement: string, form: AttentionForm): readonly AttendDirect
 
 /** Into how many parts columns are dealt out: more only where blocks are few. */
 function partsOf(rows: number, form: AttentionForm, cores: number): readonly number[] {
+  if (isOpenAttention(form)) return [1];
   const blocks = problemsOf(form) * Math.ceil(form.rows / rows);
   return partCounts.filter((parts) => parts === 1 || blocks * parts <= mostBlocks * cores);
 }
@@ -108,6 +109,7 @@ function splitsOf(
   form: AttentionForm,
   { cores, most }: { readonly cores: number; readonly most: number },
 ): readonly number[] {
+  if (isOpenAttention(form)) return [];
   const blocks = problemsOf(form) * Math.ceil(form.rows / d.tile[0]);
   if (2 * blocks > cores || blocks * most >= cores) return [];
   const steps = stepsOfTile(d, form);

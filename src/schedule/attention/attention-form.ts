@@ -16,14 +16,16 @@ import {
   constant,
   constantValue,
   type IndexExpr,
+  type IndexLike,
   indexEquals,
   mul,
   splitLinear,
   substitute,
+  toIndex,
   variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
-import { type IndexRange, loopRange, simplify } from "../../semantics/index-range.ts";
+import { type IndexRange, loopRange, rangeOf, simplify } from "../../semantics/index-range.ts";
 import {
   apply,
   argument,
@@ -36,6 +38,17 @@ import { boundedScore, type Reach } from "./attention-bounds.ts";
 
 /** Loops of the form: rows and columns of the scores, what is summed for one, elements of a result. */
 export const [rowName, columnName, depthName, widthName] = ["@row", "@column", "@depth", "@width"];
+
+/** Whether a number, over what a run decides too, is whole tiles of so many. */
+export function isMultiple({ constant: own, terms }: IndexExpr, of: number): boolean {
+  return own % of === 0 && terms.every((t) => t.coefficient % of === 0);
+}
+
+/** Whether rows, columns or problems are known at run time. */
+export function isOpenAttention({ rowCount, columnCount, batch }: AttentionForm): boolean {
+  const all = [rowCount, columnCount, ...batch.map((l) => l.extent)];
+  return all.some((e) => constantValue(e) === undefined);
+}
 
 export interface AttentionOperand {
   readonly access: Access;
@@ -60,8 +73,14 @@ export interface AttentionForm {
   readonly dtype: "bf16" | "f16";
   /** Loops of whole problems of their own: batches and heads. */
   readonly batch: readonly Loop[];
+  /** How many problems there are, at most. */
+  readonly problems: number;
+  /** Of open rows and columns the upper ends, by which attention is planned and priced. */
   readonly rows: number;
   readonly columns: number;
+  /** The same as a run has them. */
+  readonly rowCount: IndexExpr;
+  readonly columnCount: IndexExpr;
   readonly depth: number;
   readonly width: number;
   readonly query: AttentionOperand;
@@ -136,18 +155,25 @@ class FormReader {
 
   constructor(region: Region) {
     this.#region = region;
+    for (const { name, range } of region.symbols) this.#ranges.set(name, range);
+    const symbols = new Map(this.#ranges);
     for (const { name, extent, kind } of region.statements.at(-1)!.loops) {
-      this.#ranges.set(kind === "reduce" ? columnName! : name, loopRange(extent, new Map()));
+      this.#ranges.set(kind === "reduce" ? columnName! : name, loopRange(extent, symbols));
     }
     for (const s of region.statements) {
       const isPlain = s.guard.length === 0 && s.indirects.length === 0;
       if (!isPlain || s.loops.some((l) => l.kind === "scan"))
         refuse(`${s.name} covers a part, reads indices or scans`);
       if (s.writes.some((w) => w.combine !== "overwrite")) refuse(`${s.name} updates in place`);
-      if (s.loops.some((l) => constantValue(l.extent) === undefined))
-        refuse(`not every loop of ${s.name} has a constant extent`);
+      if (s.loops.some((l) => !Number.isSafeInteger(this.#most(l.extent))))
+        refuse(`an extent of ${s.name} has no upper end`);
       for (const w of s.writes) this.#writers.set(w.tensor, s);
     }
+  }
+
+  /** The upper end of an extent. */
+  #most(extent: IndexExpr): number {
+    return rangeOf(extent, this.#ranges).max;
   }
 
   read(): AttentionForm {
@@ -174,10 +200,13 @@ class FormReader {
     const types = [query, key].map((a) => this.#region.tensors.get(a.tensor)!.dtype);
     if ((dtype !== "bf16" && dtype !== "f16") || types.some((t) => t !== dtype))
       return refuse("its operands are not all bf16 or all f16");
-    const { rows, width, batch } = parts;
-    const depth = constantValue(scores.deep.extent)!;
-    const columns = constantValue(sum.deep.extent)!;
-    if (constantValue(scores.columns) !== columns) return refuse("its columns differ");
+    const { rowCount, width, batch } = parts;
+    const depth = constantValue(scores.deep.extent);
+    if (depth === undefined) return refuse("how many elements its keys have is open");
+    const columnCount = sum.deep.extent;
+    if (scores.columns.key !== columnCount.key) return refuse("its columns differ");
+    const [rows, columns] = [this.#most(rowCount), this.#most(columnCount)];
+    const extents = { rows: rowCount, columns: columnCount, depth, width };
     const masked = boundedScore(substituteScalar(scores.score, names), scores.reads.map(access), {
       row: rowName!,
       column: columnName!,
@@ -187,14 +216,14 @@ class FormReader {
     }
     const finish = last.finish ?? [argument(0, "f32")];
     const writes = last.writes.map(rename);
-    const result = this.#resultBox(writes, { rows });
+    const result = this.#resultBox(writes, extents);
     return {
       dtype,
-      batch,
-      ...{ rows, columns, depth, width },
-      query: this.#operand(access(scores.query), [depthName!, rowName!], { depth, rows }),
-      key: this.#operand(access(scores.key), [depthName!, columnName!], { depth, columns }),
-      value: this.#operand(access(inForm(value!)), [widthName!, columnName!], { width, columns }),
+      ...{ batch, problems: this.#most(mul(...batch.map((l) => l.extent))) },
+      ...{ rows, columns, rowCount, columnCount, depth, width },
+      query: this.#operand(access(scores.query), [depthName!, rowName!], extents),
+      key: this.#operand(access(scores.key), [depthName!, columnName!], extents),
+      value: this.#operand(access(inForm(value!)), [widthName!, columnName!], extents),
       score: masked.score,
       scoreReads: masked.reads,
       ...(masked.reach && { reach: masked.reach }),
@@ -351,8 +380,8 @@ class FormReader {
     const [width] = wide.filter((l) => !ofKey!.has(l.name));
     if (!width || wide.length !== 1) return refuse("its results have no one loop of elements");
     const free = space.filter((l) => !ofValue!.has(l.name) && !ofKey!.has(l.name));
-    const longest = Math.max(0, ...free.map((l) => constantValue(l.extent)!));
-    const row = free.findLast((l) => constantValue(l.extent) === longest);
+    const longest = Math.max(0, ...free.map((l) => this.#most(l.extent)));
+    const row = free.findLast((l) => this.#most(l.extent) === longest);
     const others = space.filter((l) => l !== row && l !== width);
     const names = new Map<string, IndexExpr>([[width.name, variable(widthName!)]]);
     if (row) names.set(row.name, variable(rowName!));
@@ -360,14 +389,16 @@ class FormReader {
     others.forEach((l, i) => {
       names.set(l.name, variable(batch[i]!.name));
     });
-    return { names, batch, rows: row ? longest : 1, width: constantValue(width.extent)! };
+    const wideness = constantValue(width.extent);
+    if (wideness === undefined) return refuse("how many elements its values have is open");
+    return { names, batch, rowCount: row?.extent ?? constant(1), width: wideness };
   }
 
   /** How an operand lies in memory, over the two loops of a tile. */
   #operand(
     access: Access,
     [first, second]: readonly [string, string],
-    extents: Readonly<Record<string, number>>,
+    extents: Readonly<Record<string, IndexLike>>,
   ): AttentionOperand {
     const { shape, dtype } = this.#region.tensors.get(access.tensor)!;
     const address = access.index.reduce<IndexExpr>(
@@ -380,8 +411,11 @@ class FormReader {
       const last = splitLinear(access.index.at(-1)!, along);
       if (linear?.coefficient !== 1 || last?.coefficient !== 1) continue;
       const { rest } = linear;
-      const length = extents[along.slice(1)] ?? extents[`${along.slice(1)}s`]!;
-      const parts = [length, rest.constant, ...rest.terms.map((t) => t.coefficient)];
+      const length = toIndex(extents[along.slice(1)] ?? extents[`${along.slice(1)}s`]!);
+      const parts = [length, rest].flatMap((e) => [
+        e.constant,
+        ...e.terms.map((t) => t.coefficient),
+      ]);
       let lanes = most;
       while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
       const box = along === first ? this.#box(access, second, extents) : undefined;
@@ -390,23 +424,27 @@ class FormReader {
     return refuse(`neighbours in ${access.tensor} are not along one of its loops`);
   }
 
-  #resultBox([only, ...others]: readonly Write[], extents: Readonly<Record<string, number>>) {
+  #resultBox([only, ...others]: readonly Write[], extents: Readonly<Record<string, IndexLike>>) {
     if (!only || others.length > 0) return undefined;
     const isAlong = splitLinear(only.index.at(-1)!, widthName!)?.coefficient === 1;
     return isAlong ? this.#box(only, rowName!, extents) : undefined;
   }
 
-  #box({ tensor, index }: Access | Write, line: string, extents: Readonly<Record<string, number>>) {
+  #box(
+    { tensor, index }: Access | Write,
+    line: string,
+    extents: Readonly<Record<string, IndexLike>>,
+  ) {
     const { shape, dtype } = this.#region.tensors.get(tensor)!;
     const axes = index.flatMap((e, i) => (variablesOf(e).has(line) ? [i] : []));
     const [axis] = axes;
     if (axis === undefined || axes.length > 1 || axis + 2 > boxAxes) return undefined;
     if (axis === index.length - 1 || splitLinear(index[axis]!, line)?.coefficient !== 1)
       return undefined;
-    const step = shape.slice(axis + 1).reduce((n, e) => n * constantValue(e)!, 1);
-    if (((step * dtypes[dtype].bits) / 8) % boxBytes !== 0) return undefined;
+    const step = mul(...shape.slice(axis + 1), dtypes[dtype].bits / 8);
+    if (!isMultiple(step, boxBytes)) return undefined;
     const isWhole =
-      index[axis]!.key === line && constantValue(shape[axis]!) === extents[`${line.slice(1)}s`];
+      index[axis]!.key === line && indexEquals(shape[axis]!, extents[`${line.slice(1)}s`]!);
     return { axis, isWhole };
   }
 }

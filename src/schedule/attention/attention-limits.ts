@@ -1,10 +1,16 @@
 /** What a block can be given of attention: tiles, registers, shared memory. Pure. */
 
-import { constantValue } from "../../semantics/index-expr.ts";
+import { constantValue, sub } from "../../semantics/index-expr.ts";
 import { literal, mapScalar, scalarsAtOnce } from "../../semantics/scalar-expr.ts";
 import type { AttendDirective } from "../directive.ts";
 import { isOfRows } from "./attention-bounds.ts";
-import { type AttentionForm, columnName, plainScale } from "./attention-form.ts";
+import {
+  type AttentionForm,
+  columnName,
+  isMultiple,
+  isOpenAttention,
+  plainScale,
+} from "./attention-form.ts";
 
 /** Elements of a row of shared memory: as wide as the widest swizzle. */
 export const panelElements = 64;
@@ -56,6 +62,7 @@ function partsFault(d: AttendDirective, form: AttentionForm): string | undefined
   const { by, tile, parts, splits } = d;
   const shares = sharesOf(d);
   if (shares === 1) return undefined;
+  if (isOpenAttention(form)) return "blocks share columns where extents are known";
   if (by !== "mma") return "only warps share columns with other blocks";
   if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
   if (parts > 1 && splits > 1) return "parts meet in a cluster or in memory, not in both";
@@ -117,7 +124,7 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   if (d.warps === 12 && form.reach && isOfRows(form.reach))
     return "three groups have no registers for columns that each row has of its own";
   // Rows that are left out hold their own bounds as well: an assembler spills.
-  if (form.reach && isOfRows(form.reach) && form.rows % rows !== 0)
+  if (form.reach && isOfRows(form.reach) && !isMultiple(form.rowCount, rows))
     return `${form.rows} rows, each with columns of its own, are no multiple of ${rows}`;
   if (columns > mostColumns || width > mostColumns)
     return `${columns} columns and ${width} elements: an instruction has ${mostColumns}`;
@@ -126,7 +133,7 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   const unboxed = [query, key, value].find((o) => !o.box);
   if (unboxed) return `a tensor copy finds no tile of ${unboxed.access.tensor}`;
   const mixed = [key, value].find((o) => !o.box!.isWhole);
-  if (mixed && (form.columns % columns !== 0 || windowSteps(d, form) !== undefined))
+  if (mixed && (!isMultiple(form.columnCount, columns) || windowSteps(d, form) !== undefined))
     return `beside the lines of ${mixed.access.tensor} there are others, not zeros`;
   if (d.gathered && !mayGather(d, form)) return "no tensor copy stores its results";
   const [words, begun] = [wordsOfThread(d, form), wordsBegun(d, form)];
@@ -137,14 +144,14 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
 }
 
 /** Problems, each of which has its own keys and values. */
-export function problemsOf({ batch }: AttentionForm): number {
-  return batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
+export function problemsOf({ problems }: AttentionForm): number {
+  return problems;
 }
 
 /** Whether results may leave by tensor copies, from where the queries were: whole tiles, or what hangs over is dropped. */
 export function mayGather({ tile }: AttendDirective, form: AttentionForm): boolean {
-  const { result, rows, depth, width, dtype, finishType } = form;
-  const isEven = rows % tile[0] === 0;
+  const { result, rowCount, depth, width, dtype, finishType } = form;
+  const isEven = isMultiple(rowCount, tile[0]);
   return (
     result !== undefined && (result.isWhole || isEven) && depth === width && dtype === finishType
   );
@@ -180,8 +187,12 @@ export function keepsQueries({ depth }: AttentionForm): boolean {
 }
 
 /** Whether steps right of the diagonal are left out: columns that no row of a tile meets. */
-export function isTriangular(_: AttendDirective, { ahead, rows, columns }: AttentionForm): boolean {
-  return ahead !== undefined && ahead >= 0 && ahead <= columns - rows;
+export function isTriangular(
+  _: AttendDirective,
+  { ahead, rowCount, columnCount }: AttentionForm,
+): boolean {
+  const more = constantValue(sub(columnCount, rowCount));
+  return ahead !== undefined && ahead >= 0 && more !== undefined && ahead <= more;
 }
 
 /** Steps up to the diagonal's last column, of a tile whose first row is a multiple of the columns of a step. */
