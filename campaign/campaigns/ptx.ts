@@ -27,6 +27,7 @@ import {
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { type Judges, judge } from "../ptx/judge.ts";
 import { Disassembler, limited } from "../ptx/machine-code.ts";
+import { openAttentions, openProducts } from "../ptx/open-cases.ts";
 import { productText } from "../ptx/product-programs.ts";
 import {
   countingText,
@@ -677,6 +678,16 @@ const suite: readonly Entry[] = [
   })),
   ...attentions.map((given) => ({
     name: `attention ${given.dtype} ${given.depth} ${given.how}`,
+    text: () => attentionText(given),
+    claims: claimsOf(given.how),
+  })),
+  ...openProducts.map((given) => ({
+    name: `open product ${given.equation} ${given.dtype} ${given.how}`,
+    text: () => productText(given),
+    claims: claimsOf(given.how!),
+  })),
+  ...openAttentions.map((given) => ({
+    name: `open attention ${given.dtype} ${given.depth} ${given.how}`,
     text: () => attentionText(given),
     claims: claimsOf(given.how),
   })),

@@ -16,10 +16,15 @@ import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { allowing } from "../../src/target/allowing.ts";
 import { targets } from "../../src/target/index.ts";
 
+type Extent = number | string;
+
 export interface ProductCase {
   readonly equation: string;
-  readonly left: readonly number[];
-  readonly right: readonly number[];
+  /** Extents; those with a name are open. */
+  readonly left: readonly Extent[];
+  readonly right: readonly Extent[];
+  /** Upper ends of open extents, which are 1 at least. */
+  readonly open?: Readonly<Record<string, number>>;
   readonly dtype: "f32" | "bf16" | "f16" | "i32" | "i8";
   /** Of the operands, where it is not that of the results. */
   readonly of?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
@@ -58,16 +63,19 @@ const regionBehind: Partial<Record<string, string>> = { heads: "S3", largest: "S
 export function productProgram(given: ProductCase): Program {
   const { equation, left, right, dtype, of = dtype, how, behind, target: name = "h200" } = given;
   const g = new GraphBuilder("product");
-  const type = (dtype: DType, shape: readonly number[]) => ({
+  const symbols = new Map(
+    Object.entries(given.open ?? {}).map(([n, most]) => [n, g.symbol(n, 1, most)] as const),
+  );
+  const type = (dtype: DType, shape: readonly Extent[]) => ({
     dtype,
-    shape: shape.map((n) => constant(n)),
+    shape: shape.map((e) => (typeof e === "string" ? symbols.get(e)! : constant(e))),
   });
   const data = g.input("x", type(given.front === "cast" ? "f32" : of, left));
   const which = given.isPicked ? g.input("which", type("i32", [left[0]!])) : undefined;
   const second = type(given.ofRight ?? of, right);
   const isStored = given.front === "bytes" || given.front === "nibbles";
   const w = isStored
-    ? dequantized(g, given.front, right, of)
+    ? dequantized(g, given.front, known(right), of)
     : given.isWeight
       ? g.weight("w", second)
       : g.input("w", second);
@@ -83,10 +91,10 @@ export function productProgram(given: ProductCase): Program {
   const rounded = dtype === "i8" ? g.apply("round", made) : made;
   const folded = behind === "largest" ? g.reduce("max", rounded, [1], true) : rounded;
   const result = g.cast(folded, dtype);
-  const heads = [left[0]!, right[0]! / headWidth, headWidth];
+  const heads = [left[0]!, Number(right[0]) / headWidth, headWidth] as readonly number[];
   const placed = behind === "heads" ? g.transpose(g.reshape(result, heads), [1, 0, 2]) : result;
   const graph = g.finish([placed]);
-  const weights = given.isWeight ? zeros(of, right) : noWeights;
+  const weights = given.isWeight ? zeros(of, known(right)) : noWeights;
   if (how === undefined) {
     const target = targets.get(name)!;
     return take(compileModel({ graph, weights }, { target })).plan.program;
@@ -109,6 +117,11 @@ export function productProgram(given: ProductCase): Program {
 function leftOperand(g: GraphBuilder, front: ProductCase["front"], x: ValueId): ValueId {
   if (front === "relu") return g.apply("relu", x);
   return front === "cast" ? g.cast(x, "bf16") : x;
+}
+
+/** Extents of what is stored. */
+function known(shape: readonly Extent[]): readonly number[] {
+  return shape.map(Number);
 }
 
 /** Columns along the depth, of codes with what they are dequantised by. */

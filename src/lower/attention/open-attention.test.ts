@@ -72,6 +72,7 @@ describe("attention of open extents", () => {
     ["as many rows as columns", { ...square, how: mma }, sizesOf(1, 32, 33, 70)],
     ["a mask of padding", { ...square, mask: true, how: mma }, sizesOf(1, 20, 64)],
     ["a triangle", { ...square, causal: true, how: mma }, sizesOf(1, 31, 32, 70)],
+    ["heads that share keys", { ...square, heads: 4, causal: true, how: mma }, sizesOf(3, 40)],
     ["a band", { ...square, causal: true, behind: 20, how: mma }, sizesOf(5, 64, 70)],
     [
       "rows and columns apart",

@@ -368,17 +368,35 @@ export class AttentionFinder {
   #unview(access: Access, ranges: IndexRanges): Access {
     const of = this.#views.get(access.tensor);
     if (of === undefined || access.guard.length > 0) return access;
-    const [from, to] = [access.tensor, of].map((t) => this.#program.tensors.get(t)!.shape);
-    let rest = access.index.reduce<IndexExpr>(
-      (at, e, axis) => add(mul(at, from![axis]!), e),
+    const [from, to] = [access.tensor, of].map((t) => this.#program.tensors.get(t)!.shape) as [
+      readonly IndexExpr[],
+      readonly IndexExpr[],
+    ];
+    // Axes that both have on the outside stay, open ones among them, whose places no division finds.
+    const common = (at: (shape: readonly IndexExpr[], i: number) => IndexExpr): number => {
+      const most = Math.min(from.length, to.length);
+      let n = 0;
+      while (n < most && at(from, n).key === at(to, n).key) n++;
+      return n;
+    };
+    const first = common((shape, i) => shape[i]!);
+    const last = Math.min(
+      common((shape, i) => shape.at(-1 - i)!),
+      Math.min(from.length, to.length) - first,
+    );
+    const inner = access.index.slice(first, access.index.length - last);
+    let rest = inner.reduce<IndexExpr>(
+      (at, e, i) => add(mul(at, from[first + i]!), e),
       constant(0),
     );
     const index: IndexExpr[] = [];
-    for (const extent of to!.toReversed()) {
+    for (const extent of to.slice(first, to.length - last).toReversed()) {
       index.unshift(simplify(mod(rest, extent), ranges));
       rest = simplify(floorDiv(rest, extent), ranges);
     }
-    return this.#unview({ ...access, tensor: of, index }, ranges);
+    const around = [access.index.slice(0, first), access.index.slice(access.index.length - last)];
+    const whole = [...around[0]!, ...index, ...around[1]!];
+    return this.#unview({ ...access, tensor: of, index: whole }, ranges);
   }
 
   /** The product over what its operands are moved or scaled from, the scales in its finish. */
