@@ -66,6 +66,22 @@ describe("prices of loops on blocks of threads", () => {
   });
 });
 
+it("of a tensor that is filled are those of its bytes, however many", () => {
+  const target = targets.get("h200")!;
+  const { memoryBytesPerNs } = target.blocks!;
+  const region = value(
+    parseRegion(`region r group r anchor S0 inlined () epilogue () {
+      output y : f32[67108864]
+      statement S0 "" {i in 67108864} { y[i] = (f32(0)) } }`),
+  );
+  const prices = enumerateBlockSchedules(region, target).map(
+    (s) => priceRegion(value(applySchedule(region, s)), target).estimateNs,
+  );
+  const bytesNs = 2 ** 28 / memoryBytesPerNs.value;
+  expect(Math.min(...prices)).toBeGreaterThan(bytesNs);
+  expect(Math.min(...prices)).toBeLessThan(1.5 * bytesNs);
+});
+
 describe("prices of pairs that are vectors together", () => {
   const pairs = (dtype: string): Region =>
     value(

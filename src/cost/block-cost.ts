@@ -63,6 +63,8 @@ const loopOps = 4;
 const testOps = 2;
 /** Of one trip: address, load from a near cache, multiply-add; an assembler overlaps about four. */
 const tripLatencyNs = 25;
+/** Trips that load what an earlier one stored, or may have, wait for it: the assembler overlaps none. */
+const orderedTripLatencyNs = 100;
 /** Of an exchange between the lanes of a warp: two cycles of its unit, and the moves around it. */
 const exchangeSlots = 3;
 /** Warps of a multiprocessor that keep its units busy. */
@@ -174,8 +176,12 @@ class BlockPrice {
     return longestOf(arriving, (bytes / rate) * (1 + 1 / (2 * blocks)));
   }
 
-  /** Bytes that a warp asks for at once, at most, where neighbours read neighbouring elements. */
+  /**
+   * Bytes that a warp asks for at once, at most, where neighbours read neighbouring elements; a whole line where it
+   * asks for nothing.
+   */
   #widestRequest(reads: readonly Pick<Access, "tensor" | "index">[]): number {
+    if (reads.length === 0) return lineBytes;
     const lane = this.#s.loops.find((l) => l.mode === "vector");
     const widths = reads.map((read) => {
       const { variables, bytes } = this.#placed(read);
@@ -226,8 +232,17 @@ class BlockPrice {
     const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * read.lines);
     return {
       slots: Math.max(slotsOf(times(outer, all)), issuesPerLine * lines),
-      chainNs: outer * steps * tripLatencyNs,
+      chainNs: outer * steps * (this.#isOrdered() ? orderedTripLatencyNs : tripLatencyNs),
     };
+  }
+
+  /** Whether a trip of a loop loads what one before it may have stored. */
+  #isOrdered(): boolean {
+    const { loops, reads, writes } = this.#s.statement;
+    const written = new Set(writes.map((w) => w.tensor));
+    const loads = reads.some((a) => written.has(a.tensor));
+    const updates = writes.some((w) => w.combine !== "overwrite");
+    return loops.some((l) => l.kind === "scan") && (loads || updates);
   }
 
   /** Of one point of the statement. */
