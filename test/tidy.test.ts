@@ -248,6 +248,8 @@ describe("order and reuse of memory", () => {
       "proposes regions; what may run late is item-order.ts' answer",
     "src/schedule/products/split-products.ts":
       "makes two statements of one; what is between them is new",
+    "src/schedule/blocks/split-scatters.ts":
+      "makes statements of one and the copy before it, whose operands are whole by then; what is between them is new",
     "src/schedule/rows/split-scans.ts": "makes four statements of one; what is between them is new",
     "src/schedule/products/product-readers.ts":
       "lists who alone reads a product; what may run late is item-order.ts' answer",

@@ -36,6 +36,7 @@ import {
   type SelectionCase,
   selectionText,
 } from "../ptx/row-programs.ts";
+import { type ScatterCase, scatterText } from "../ptx/scatter-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
@@ -374,6 +375,14 @@ const rows: readonly RowsCase[] = [
   },
 ];
 
+/** Updates that meet: in parts, with a reduction and without, and by the threads of their slices alone. */
+const scatters: readonly ScatterCase[] = [
+  { dtype: "f32", reduction: "add", updates: 20_000, shape: [5_000, 64] },
+  { dtype: "bf16", reduction: "max", updates: 3_000, shape: [300, 8] },
+  { dtype: "i64", reduction: "none", updates: 20_000, shape: [5_000, 1] },
+  { dtype: "f32", reduction: "mul", updates: 9, shape: [40, 96] },
+];
+
 /** Counts of the first k: of lines that are cut in groups, that a warp keeps, that a block keeps. */
 const selections: readonly SelectionCase[] = [
   { dtype: "f32", shape: [4096, 8192], k: 50 },
@@ -660,6 +669,11 @@ const suite: readonly Entry[] = [
     name: `${given.op} ${given.dtype} ${given.how}`,
     text: () => rowsText(given),
     claims: given.how.includes("parts") ? ["sm_90a", "sm_100a", "sm_120a"] : targets,
+  })),
+  ...scatters.map((given) => ({
+    name: `updates ${given.reduction} ${given.dtype} ${given.updates} ${given.shape.join(" ")}, all kernels`,
+    text: () => scatterText(given),
+    claims: targets,
   })),
   ...selections.map((given) => ({
     name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}`,

@@ -277,7 +277,7 @@ export function storeWrite(
   const guard = reduceConditions(storeGuard, ranges);
   const contiguous = lane !== undefined && laneStride(index, lane.name) === "contiguous";
   const varies = lane !== undefined && guard.some((c) => mentionsAny(c, [lane.name]));
-  if (!lane || (contiguous && !varies && write.combine === "overwrite")) {
+  if (!lane || (contiguous && !varies)) {
     const at = lane ? bindLane(index, lane.name, 0, ranges) : index;
     block.branch(guard, (b) => b.push(...storeOne(operand, at, value, write)));
     return;
@@ -303,17 +303,11 @@ function storeOne(
 ): readonly Statement[] {
   const { buffer, dtype } = operand;
   if (write.combine === "overwrite") return [{ kind: "store", buffer, index, value }];
-  const old: Expr = {
-    kind: "load",
-    dtype,
-    lanes: 1,
-    buffer,
-    index,
-    guard: [],
-    fill: zeroOf(dtype),
-  };
+  const { lanes } = value;
+  const fill = zeroOf(dtype);
+  const old: Expr = { kind: "load", dtype, lanes, buffer, index, guard: [], fill };
   const op = combineOps[write.combine];
-  const combined: Expr = { kind: "apply", dtype, lanes: 1, op, operands: [old, value] };
+  const combined: Expr = { kind: "apply", dtype, lanes, op, operands: [old, value] };
   return [{ kind: "store", buffer, index, value: combined }];
 }
 

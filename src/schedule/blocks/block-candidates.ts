@@ -2,9 +2,9 @@
  * Candidate schedules of a statement where a grid is made of blocks of threads. Every space loop is
  * spread: one loop over the threads of a group (so that neighbours touch neighbouring elements), one
  * over the groups of a block, all over blocks; each thread may keep a small tile of results in
- * registers. The reduction is serial in a thread, and so is a scan, of which a thread has whole lines.
- * Deterministic and bounded; prices and the choice are elsewhere. What is left (scans of one line, writes
- * that meet) stays on one thread, in the loops' own order.
+ * registers. The reduction is serial in a thread, and so is a scan, of which a thread has whole lines, and so are
+ * updates that may meet. Deterministic and bounded; prices and the choice are elsewhere. What is left (one line)
+ * stays on one thread, in the loops' own order.
  */
 import type { Access, Loop, Region, Statement, Write } from "../../region/nest.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
@@ -109,8 +109,10 @@ class BlockCandidates {
   readonly #ranges: IndexRanges;
   readonly #space: readonly string[];
   readonly #typeOf: (tensor: string) => DType;
-  /** What is scanned runs in order in a thread, one result at a time. */
+  /** What is scanned runs in order in a thread. */
   readonly #scans: boolean;
+  /** What a line was is read again, one result at a time. */
+  readonly #readsItself: boolean;
 
   constructor(region: Region, statement: Statement, limits: BlockLimits) {
     this.#statement = statement;
@@ -119,13 +121,14 @@ class BlockCandidates {
     this.#space = statement.loops.filter((l) => l.kind === "space").map((l) => l.name);
     this.#typeOf = (tensor) => region.tensors.get(tensor)!.dtype;
     this.#scans = statement.loops.some((l) => l.kind === "scan");
+    const written = new Set(statement.writes.map((w) => w.tensor));
+    this.#readsItself = this.#scans && statement.reads.some((a) => written.has(a.tensor));
   }
 
   all(): readonly (readonly Directive[])[] {
-    const { loops, writes } = this.#statement;
-    const meets = writes.some((w) => w.combine !== "overwrite");
+    const { loops } = this.#statement;
     const nested = loops.some((l) => this.#space.some((name) => variablesOf(l.extent).has(name)));
-    if (meets || nested || (this.#scans && this.#space.length === 0)) return [];
+    if (nested || (this.#scans && this.#space.length === 0)) return [];
     const found = new Map<string, readonly Directive[]>();
     for (const tile of this.#space.length === 0 ? [] : this.#tiles()) {
       const directives = this.#directives(tile);
@@ -315,7 +318,12 @@ class BlockCandidates {
       variablesOf(...a.index).has(thread),
     );
     const types = moving.map((a) => this.#typeOf(a.tensor));
-    if (isLoaded || this.#scans || extent === undefined || !types.every((t) => vectorTypes.has(t)))
+    if (
+      isLoaded ||
+      this.#readsItself ||
+      extent === undefined ||
+      !types.every((t) => vectorTypes.has(t))
+    )
       return [1];
     const counts = types.map((t) => (8 * vectorBytes) / dtypes[t].bits).sort((m, n) => m - n);
     return [...new Set([1, ...counts])].filter((n) => extent % n === 0);

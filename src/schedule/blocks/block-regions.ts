@@ -2,7 +2,7 @@
  * The regions of a target with blocks: feature maps and weights as products like them, attention as one, results of
  * products where what moves them puts them, products with what makes their operands, those over the same rows joined,
  * parts of one tensor too, operands turned, folds of results in the kernels of products, products and folds of few
- * results split, scans of few lines too.
+ * results split, scans of few lines and updates that may meet too.
  */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
@@ -19,6 +19,7 @@ import { scansFor } from "../rows/split-scans.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
 import { blockPrices } from "./cheapest.ts";
 import { joinParts } from "./join-parts.ts";
+import { scattersFor } from "./split-scatters.ts";
 
 /** Undefined for a target without blocks. */
 export function blockRegions(pricing: PricingOptions): LayOut | undefined {
@@ -41,6 +42,7 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
         tails,
         splits,
         scansFor(priceOf, blocks),
+        scattersFor(priceOf),
       ),
     ),
   );
