@@ -81,4 +81,22 @@ describe("signatureOf", () => {
       expect(signature(3)).toBeUndefined();
     }
   });
+
+  it("says so only where no two instances share an element, whichever way terms go", () => {
+    const rng = new Rng(9);
+    const spread = ["t", "g", "b"].map((name) => ({ name, identity: name, required: true }));
+    let separated = 0;
+    for (let trial = 0; trial < 3000; trial++) {
+      const steps = Object.keys(extents).map((name) =>
+        mul(rng.pick([-12, -8, -6, -3, -2, -1, 1, 2, 4, 6, 12]), variable(name)),
+      );
+      const index = add(...steps, rng.integer(0, 9));
+      const place = { ...placeOf(index, rng.integer(1, 3)), spread };
+      if (signatureOf(place, originsOf([place])) === undefined) continue;
+      separated++;
+      const instances = extents.t * extents.g * extents.b;
+      expect(elements(place, N).size, index.key).toBe(instances * place.spans[0]!);
+    }
+    expect(separated).toBeGreaterThan(50);
+  });
 });

@@ -6,7 +6,8 @@
  * Applied to one variable after another (and to serial loops around, where that helps), this shows that
  * only the same instance touches an element twice; of a loop of one trip there is only one. All
  * accesses to a buffer must have the same form: that is their signature. The origin is a constant that
- * they share, where a part of a buffer begins. Sound for any pair with equal signatures; no signature,
+ * they share, where a part of a buffer begins, or lies before that by what terms that go down (a line from its
+ * end) come to at most. Sound for any pair with equal signatures; no signature,
  * no proof. Accesses with different signatures must lie apart by the ranges of their indices alone.
  */
 import { add, type IndexExpr, splitLinear, sub, variablesOf } from "../../semantics/index-expr.ts";
@@ -167,7 +168,11 @@ function windowOf(
   }
   const span = place.spans[axis]!;
   const width = Math.abs(linear.coefficient);
-  const inside = facts.atLeast(rest, 0) && facts.atLeast(width - span, rest);
-  if (!inside || variablesOf(rest).has(v.name)) return undefined;
-  return `${v.identity}@${axis}:${linear.coefficient}+${origin}+${fixed.sort().join("+")}`;
+  if (variablesOf(rest).has(v.name)) return undefined;
+  const isInside = (own: IndexExpr): boolean =>
+    facts.atLeast(own, 0) && facts.atLeast(width - span, own);
+  // What goes down begins where its least value is.
+  const least = isInside(rest) ? 0 : rangeOf(rest, facts.ranges).min;
+  if (!Number.isFinite(least) || !isInside(sub(rest, least))) return undefined;
+  return `${v.identity}@${axis}:${linear.coefficient}+${origin + least}+${fixed.sort().join("+")}`;
 }

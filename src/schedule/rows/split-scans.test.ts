@@ -100,6 +100,14 @@ describe("a scan in parts", () => {
     },
   );
 
+  it("is proved with the schedule that is cheapest, from either end", () => {
+    for (const reverse of [false, true]) {
+      const scan = { dtype: "f32", shape: [4, 65_536], exclusive: false, reverse } as const;
+      const made = compileModel({ graph: scanGraph(scan), weights: noWeights }, { target });
+      expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+    }
+  });
+
   it("is taken for a few long lines, and proved; of many lines each is a block's", () => {
     const long = { dtype: "f32", shape: [1, 2 ** 20], exclusive: false, reverse: false } as const;
     expect(compiled(scanGraph(long)).plan.program.kernels).toHaveLength(3);
