@@ -10,7 +10,15 @@
  * end) come to at most. Sound for any pair with equal signatures; no signature,
  * no proof. Accesses with different signatures must lie apart by the ranges of their indices alone.
  */
-import { add, type IndexExpr, splitLinear, sub, variablesOf } from "../../semantics/index-expr.ts";
+import {
+  add,
+  fromTerms,
+  type IndexExpr,
+  type IndexTerm,
+  splitLinear,
+  sub,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import type { Facts } from "./facts.ts";
 
@@ -160,12 +168,15 @@ function windowOf(
     rest = part.rest;
   }
   const { facts } = place;
-  for (const name of variablesOf(rest)) {
-    const part = facts.isParameter(name) ? splitLinear(rest, name) : undefined;
-    if (!part || part.coefficient === 0) continue;
-    fixed.push(`${part.coefficient}*${name}`);
-    rest = part.rest;
-  }
+  // What is made of parameters alone is the same for all.
+  const isShared = (term: IndexTerm): boolean =>
+    [...variablesOf(fromTerms(0, [term]))].every((name) => facts.isParameter(name));
+  for (const { coefficient, key } of rest.terms.filter(isShared))
+    fixed.push(`${coefficient}*${key}`);
+  rest = fromTerms(
+    rest.constant,
+    rest.terms.filter((t) => !isShared(t)),
+  );
   const span = place.spans[axis]!;
   const width = Math.abs(linear.coefficient);
   if (variablesOf(rest).has(v.name)) return undefined;

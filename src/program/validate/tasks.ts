@@ -5,6 +5,7 @@
  * together cover the buffer. Order between launches that run at once is task-order.ts; lifetimes for
  * placements are recorded here and judged by placement.ts.
  */
+
 import { add, constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Buffer, Kernel, Program, Task } from "../program.ts";
 import type { Statement } from "../statement.ts";
@@ -25,10 +26,12 @@ import {
   rootOf,
   viewLaunch,
 } from "./launch-view.ts";
+import { memoryPart } from "./memory-part.ts";
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
 import { type Part, partsCover } from "./slabs.ts";
+import { tilesExactly } from "./tiling.ts";
 import { leastElements, mostWrittenBy } from "./write-limits.ts";
 
 /** One launch statement of the text, at its position in program order. */
@@ -305,6 +308,8 @@ class TaskCheck {
       const { kernel } = at.footprint.stores ?? view;
       const body = coverageBody(kernel, buffer.name);
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
+      const [role, ...others] = view.kernel.roles;
+      if (others.length === 0 && tilesExactly(memoryPart(view, role!), buffer)) return true;
       state.partial.set(root, withPart(state.partial.get(root), { body, buffer, stores }));
     }
     const { parts, most, least } = state.partial.get(root) ?? nothingWritten;
