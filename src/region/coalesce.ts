@@ -128,11 +128,14 @@ function mayJoin(
     const axis = index.findIndex((e) => e.key === a.name);
     return axis >= 0 && tensors.get(tensor)!.shape[axis]!.key !== a.extent.key;
   };
-  if (constantValue(b.extent) === undefined && statement.writes.some(leavesPart)) return false;
+  const isKnown = constantValue(b.extent) !== undefined;
+  if (!isKnown && statement.writes.some(leavesPart)) return false;
   return [...accessesOf(statement), ...statement.writes].every(({ tensor, index }) => {
-    const axis = index.findIndex((e) => e.key === a.name || (overRows && isPart(e, a.name)));
+    const axis = index.findIndex(
+      (e) => e.key === a.name || (overRows && isKnown && isPart(e, a.name)),
+    );
     if (!used(index)) return true;
-    if (mayPick(tensor) && !variablesOf(...index).has(b.name)) return true;
+    if (isKnown && mayPick(tensor) && !variablesOf(...index).has(b.name)) return true;
     const rest = index.filter((_, i) => i !== axis && i !== axis + 1);
     const extent = tensors.get(tensor)!.shape[axis + 1];
     const neighbours = axis >= 0 && index[axis + 1]?.key === b.name;

@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { firstDifference } from "../../../campaign/random-values.ts";
-import { compileModel } from "../../compile.ts";
+import { type CompiledModel, compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, ValueId } from "../../graph/graph.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { applySchedule } from "../../schedule/apply.ts";
+import type { RowsDirective } from "../../schedule/directive.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import { decideSchedule } from "../../schedule/legality/legality.ts";
+import { rowsFault } from "../../schedule/rows/rows-form.ts";
 import { constant, type IndexLike, toIndex, variable } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
@@ -46,10 +48,11 @@ const picked: Build = (g, x) => {
 };
 
 /** Statistics of groups of channels, with a scale and an offset for each channel. */
-function groupGraph(dtype: Type, shape: readonly number[], groups: number): Graph {
+function groupGraph(dtype: Type, shape: readonly IndexLike[], groups: number): Graph {
   const g = new GraphBuilder("groups");
-  const input = (name: string, dims: readonly number[]) =>
-    g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
+  if (shape.some((n) => typeof n !== "number")) g.symbol("W", 8, 64);
+  const input = (name: string, dims: readonly IndexLike[]) =>
+    g.input(name, { dtype, shape: dims.map(toIndex) });
   const [x, s, b] = [input("x", shape), input("s", [shape[1]!]), input("b", [shape[1]!])];
   return g.finish([g.node("groupNorm", [x, s, b], { groups, epsilon: 1e-5 })]);
 }
@@ -119,6 +122,10 @@ function difference(graph: Graph, how: string, symbols: Readonly<Record<string, 
     return firstDifference(toRef(found), want[i]!);
   });
   return differences.find((d) => d !== undefined);
+}
+
+function directiveOf([region]: CompiledModel["regions"]): RowsDirective {
+  return region!.scheduled.rows!.directive;
 }
 
 describe("rows by blocks", () => {
@@ -224,6 +231,10 @@ describe("rows by blocks", () => {
     const graph = g.finish([g.node("softmax", [x], { axis: 0 })]);
     const how = "threads 4 lanes 1 together 8 across keep memory";
     expect(difference(graph, how, { M: 3, N: 77 })).toBeUndefined();
+    const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+    const fault = (parts: number) =>
+      rowsFault({ ...directiveOf(regions), parts }, regions[0]!.scheduled.rows!.form);
+    expect([fault(1), fault(2)]).toEqual([undefined, "clusters for M rows are not proved"]);
   });
 
   it("parts of rows for the blocks of a cluster, which send each other what they folded", () => {
@@ -254,6 +265,12 @@ describe("rows by blocks", () => {
     ]) {
       expect(difference(graph, how)).toBeUndefined();
     }
+    // Pixels of no known number are no digits: statistics and what follows stay apart, and are proved.
+    const open = groupGraph("f32", [1, 64, 32, variable("W")], 8);
+    expect(compileModel({ graph: open, weights: noWeights }, { target })).toMatchObject({
+      ok: true,
+      warnings: [],
+    });
     const ragged = groupGraph("bf16", [2, 4, 5, 7], 2);
     expect(difference(ragged, "threads 32 lanes 2 together 2 keep operands")).toBeUndefined();
     for (const dims of [

@@ -358,6 +358,8 @@ function partsFault(d: RowsDirective, form: RowsForm): string | undefined {
   if (!isPower(d.parts) || d.parts > mostParts)
     return `parts are a power of two up to ${mostParts}`;
   if (form.rows.length === mostRowLoops) return "the grid has no axis left for parts";
+  const open = form.rows.find((extent) => constantValue(extent) === undefined);
+  if (open) return `clusters for ${open.key} rows are not proved`;
   if (d.across ? (d.rows * d.lanes) % sentLanes !== 0 : d.rows > 1)
     return `blocks send each other values of one row, or of ${sentLanes} beside each other`;
   const folded = form.statements.flatMap((s) => s.statement.reduction?.monoid.components ?? []);
