@@ -111,6 +111,20 @@ describe("a product in parts and their sum", () => {
     expect(splitFold(matrices, 8, targets.get("h200")!.blocks!)).toEqual([]);
   });
 
+  it("of a few results over several loops are parts of one that divides, however short the first one is", () => {
+    const channels = regionOf(`input x : i32[6, 3, 128] output y : i32[3]
+      statement S0 "" {c in 3, reduce n in 6, reduce p in 128} {
+        y[c] = reduce<sum, i32, exact>(x[n, c, p]) }`);
+    const { blocks } = targets.get("h200")!;
+    const [pair] = splitFold(channels, 16, blocks!);
+    expect(pair!.map((r) => r.statements[0]!.loops.map((l) => l.extent.key).join(" "))).toEqual([
+      "16 3 6 8",
+      "3 16",
+    ]);
+    expect(resultOf(pair!, channels)).toEqual(resultOf([channels], channels));
+    expect(splitFold(channels, 32, blocks!)).toEqual([]);
+  });
+
   it.each([
     ["whole", "reduce k in 4096", "k", "4096", 64],
     ["ragged", "reduce k in 20011", "k", "20011", 64],

@@ -138,15 +138,11 @@ export function splitFold(
   const count = results.reduce<number>((n, e) => n * e!, 1);
   if (count > resultsOfThread * cores * threadsPerCore) return [];
   const reduces = loops.filter((l) => l.kind === "reduce");
-  if (!isLone(region)) {
-    const [deep, extent] = [reduces[0]!, depths[0]!];
-    const isSplit = extent % parts === 0 && extent >= parts * leastFold;
-    return isSplit ? [splitAt(region, statement, deep, parts)] : [];
-  }
   const depth = depths.reduce<number>((n, e) => n * e!, 1);
   if (depth < parts * leastFold) return [];
   const even = reduces.find((_, i) => depths[i]! % parts === 0);
   if (even) return [splitAt(region, statement, even, parts)];
+  if (!isLone(region)) return [];
   const longest = reduces[depths.indexOf(Math.max(...depths.map((d) => d!)))]!;
   return constantValue(longest.extent)! >= parts * wholeVectors
     ? [splitAt(region, statement, longest, parts)]
