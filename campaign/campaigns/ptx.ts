@@ -31,6 +31,7 @@ import { openAttentions, openProducts } from "../ptx/open-cases.ts";
 import { productText } from "../ptx/product-programs.ts";
 import {
   countingText,
+  openMapText,
   type RowsCase,
   rowsText,
   type SelectionCase,
@@ -675,6 +676,7 @@ const suite: readonly Entry[] = [
     text: () => scatterText(given),
     claims: targets,
   })),
+  { name: "map of open extents", text: openMapText, claims: targets },
   ...selections.map((given) => ({
     name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}`,
     text: () => countingText(given),

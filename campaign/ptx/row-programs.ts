@@ -13,7 +13,7 @@ import { programOf, regionsOf } from "../../src/region/regions-of.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
 import type { DType } from "../../src/semantics/dtype.ts";
-import { constant } from "../../src/semantics/index-expr.ts";
+import { constant, variable } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
 
@@ -81,6 +81,18 @@ function compiledSelection({ dtype, shape, k }: SelectionCase): CompiledModel {
   const attrs = { axis: 1, k: constant(k), largest: true, sorted: true };
   const graph = g.finish([...g.nodes("topK", [x], attrs)]);
   return take(compileModel({ graph, weights: noWeights }, { target: h200, overlap: false }));
+}
+
+/** What follows a statistic of rows of open number and length, with a few rows a thread: as the compiler makes it. */
+export function openMapText(): string {
+  const g = new GraphBuilder("map");
+  g.symbol("S", 1, 512);
+  const [heads, rows] = [constant(8), variable("S")];
+  const x = g.input("x", { dtype: "f32", shape: [heads, rows, rows] });
+  const most = g.input("most", { dtype: "f32", shape: [heads, rows, constant(1)] });
+  const graph = g.finish([g.apply("exp", g.sub(x, most))]);
+  const target = targets.get("a100-40gb")!;
+  return printProgram(take(compileModel({ graph, weights: noWeights }, { target })).plan.program);
 }
 
 export function rowsText({ op, shape, across, dtype, how }: RowsCase): string {

@@ -49,6 +49,26 @@ describe("what is live", () => {
     ).toBe(10);
   });
 
+  it("does not hold places that one branch alone reads, unless a barrier stands between or functions are called", () => {
+    const places = Array.from({ length: 12 }, (_, i) => `mul.wide.s32 %d${i}, %r0, ${8 * i + 8};`);
+    const branches = places.flatMap((_, i) => [
+      `setp.lt.s32 %p0, %r0, ${i};`,
+      `@%p0 bra L${i};`,
+      `st.global.b32 [%d${i}], %r0;`,
+      `L${i}:`,
+    ]);
+    const of = (...between: readonly string[]): number => {
+      const text = entry("mov.u32 %r0, %tid.x;", ...places, ...between, ...branches, "ret;");
+      return estimateRegisters({ maxRegisters: 255, text } as never);
+    };
+    expect(of()).toBeLessThan(16);
+    expect(of("bar.sync 0;")).toBeGreaterThan(30);
+    expect(of("div.rn.f32 %r1, %r0, %r0;")).toBeGreaterThan(30);
+    // What a loop reads is made in front of it.
+    const loop = ["L99:", "st.global.b32 [%d0], %r0;", "setp.lt.s32 %p0, %r0, 9;", "@%p0 bra L99;"];
+    expect(pressure("mul.wide.s32 %d0, %r0, 8;", ...loop)).toBe(3);
+  });
+
   it("is at most what the text allows, and just that where warps pass registers on", () => {
     const kernel = { maxRegisters: 40 } as const;
     const of = (text: string): number => estimateRegisters({ ...kernel, text } as never);

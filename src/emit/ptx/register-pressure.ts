@@ -1,10 +1,12 @@
 /**
  * How many registers a thread of a kernel needs at once, estimated from its text: the most virtual registers
  * that hold a value still to be read (liveness: Aho, Lam, Sethi and Ullman 2006, section 9.2.5), in units of 32
- * bits, after loads are brought forward as an assembler does (loads-ahead.ts). It also computes values again, shares
+ * bits, after places are computed late and loads are brought forward as an assembler does (late-places.ts,
+ * loads-ahead.ts). It also computes values again, shares
  * pairs of halves and fills what it may have, so this is an estimate; the count is the driver's, where there is one.
  * `npm run campaign -- ptx` compares both.
  */
+import { placesLate } from "./late-places.ts";
 import { aheadOfTrips, basesOfCopies, loadsForward } from "./loads-ahead.ts";
 import { type PtxFlow, type PtxInstruction, readFlow } from "./ptx-flow.ts";
 import type { PtxKernel } from "./ptx-module.ts";
@@ -21,7 +23,7 @@ const [takenForOne, takenBeside] = [1.15, 6] as const;
 /** The estimate for a kernel: at most what its text allows, which is what it gets where warps pass registers on. */
 export function estimateRegisters({ text, maxRegisters }: PtxKernel): number {
   if (text.includes("setmaxnreg")) return maxRegisters;
-  const flow = readFlow(text);
+  const flow = placesLate(readFlow(text));
   const forward = flow.blocks.map((b) => {
     return { ...b, instructions: loadsForward(b.instructions, flow.registers) };
   });
