@@ -108,6 +108,18 @@ describe("products of open extents", () => {
       ],
     ],
     [
+      "pictures of a batch, of which there are few",
+      {
+        equation: "j k, b k i -> b j i",
+        left: [128, 64],
+        right: ["B", 64, 196],
+        bounds: { B: 8 },
+        dtype: "f32",
+      },
+      "by fma tile (32, 64, 8) warps (1, 1) stages 3 swizzle 0",
+      [{ B: 1 }],
+    ],
+    [
       "columns",
       { ...rows, right: ["N", 96], bounds: { M: 70, N: 70 } },
       mma,

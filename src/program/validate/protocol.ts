@@ -50,12 +50,14 @@ export function checkProtocol(
       help: "declare the grid resident and keep it within what the device holds at once",
     });
   }
-  const steps = stepsOf(view);
-  const values = Number.isFinite(steps) ? [new Map<string, number>()] : parameterValues(view);
-  // What data says is not run at all; steps without an end are, for each value of the parameters, where these are few.
+  // What data says is not run at all; what has few steps is, for each value of the parameters that it hangs on.
   const binds = (s: Statement): boolean => s.kind === "letIndex";
   const isOfData = kernel.roles.some((r) => someStatement(r.body, binds));
-  const isMany = (isOfData || steps > stepsRunWhole) && values.every((given) => given.size === 0);
+  const isFixed = Number.isFinite(stepsOf(view));
+  const values = isFixed ? [new Map<string, number>()] : parameterValues(view);
+  // Too many values to be listed.
+  const isOpen = !isFixed && values.every((given) => given.size === 0);
+  const isMany = isOfData || isOpen || stepsOf(view, true) * values.length > stepsRunWhole;
   if (isMany && isSplittable(view)) return checkSplit(view, ready, report) ?? nothing;
   const footprints: Footprint[] = [];
   for (const given of values) {

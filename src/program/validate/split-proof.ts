@@ -15,7 +15,8 @@
  * It applies where no memory is both read and written, control depends on no data but what a whole block reads
  * alike (data-axes.ts), and counters are those of shared scope.
  */
-import { constantValue } from "../../semantics/index-expr.ts";
+import { type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
 import type { Buffer, Role } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, mapStatements, visitStatements } from "../walk.ts";
@@ -31,13 +32,21 @@ import { sharedPart } from "./shared-part.ts";
 import { tilesExactly } from "./tiling.ts";
 import { traceKernel } from "./trace.ts";
 
-/** Statements run by all threads of all blocks, at most; Infinity where extents vary. */
-export function stepsOf({ kernel }: LaunchView): number {
-  const instances = kernel.grid.axes.reduce((n, a) => n * (constantValue(a.extent) ?? Infinity), 1);
+/**
+ * Statements run by all threads of all blocks, at most; Infinity where extents vary from block to block, or from
+ * launch to launch unless the parameters' upper ends are asked for.
+ */
+export function stepsOf({ kernel, facts }: LaunchView, atMost = false): number {
+  const most = (extent: IndexExpr): number => {
+    const used = [...variablesOf(extent)];
+    const isKnown = used.length === 0 || (atMost && used.every((name) => facts.isParameter(name)));
+    return isKnown ? Math.max(0, rangeOf(extent, facts.ranges).max) : Infinity;
+  };
+  const instances = kernel.grid.axes.reduce((n, a) => n * most(a.extent), 1);
   const steps = (body: readonly Statement[]): number =>
     body.reduce((n, s) => {
       const inside = childBodies(s).reduce((m, b) => m + steps(b), 1);
-      return n + inside * (s.kind === "for" ? (constantValue(s.extent) ?? Infinity) : 1);
+      return n + inside * (s.kind === "for" ? most(s.extent) : 1);
     }, 0);
   const ofRole = (r: Role): number => r.copies * r.threads * steps(r.body);
   return instances * kernel.roles.reduce((n, r) => n + ofRole(r), 0);
