@@ -171,7 +171,7 @@ def prepare(m):
     want = wide(**{n: t.double() if t.is_floating_point() else t for n, t in feeds.items()})
     want.float().cpu().numpy().tofile(m["expected"])
     del wide
-    compiled = torch.compile(Ends(make(Weights(found, dtype))).eval(), mode=m["mode"])
+    compiled = torch.compile(Ends(make(Weights(found, dtype))).eval(), mode=m["mode"], dynamic=m["dynamic"] or None)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3): got = compiled(feeds)

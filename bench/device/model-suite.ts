@@ -5,7 +5,9 @@
  * a CUDA graph, compiled with max-autotune for the models that say so. Correctness first, outputs poisoned;
  * then times of both without transfers, in turns, one case after the other on an otherwise idle device.
  * `--apart` measures ours also with launches that wait for the end of the one before, and compares outputs.
- * Usage: node model-suite.mjs [--only TEXT,…] [--seconds S] [--slowest N] [--apart] [--python PATH] [--json]
+ * `--open` measures instead BERT-base compiled once for ranges of batch and length, ours and the peer's
+ * (`dynamic=True`), at several sizes of them.
+ * Usage: node model-suite.mjs [--only TEXT,…] [--seconds S] [--slowest N] [--apart] [--open] [--python PATH] [--json]
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -41,9 +43,11 @@ interface SuiteCase {
   readonly peer: "resnet" | "bert" | "vit" | "llama";
   readonly dims: Readonly<Record<string, readonly number[]>>;
   readonly mode: "max-autotune-no-cudagraphs" | "default";
+  /** Ranges of the extents with a name that ours is compiled for, where it is not for the case's own. */
+  readonly open?: Readonly<Record<string, string>>;
 }
 
-const cases: readonly SuiteCase[] = [1, 32].flatMap((batch): SuiteCase[] => {
+const fixedCases: readonly SuiteCase[] = [1, 32].flatMap((batch): SuiteCase[] => {
   const tokens = [batch, 128];
   return [
     {
@@ -77,14 +81,31 @@ const cases: readonly SuiteCase[] = [1, 32].flatMap((batch): SuiteCase[] => {
   ];
 });
 
+/** One program for all sizes of these ranges, at small, odd and largest ones. */
+const openCases: readonly SuiteCase[] = [
+  [1, 16],
+  [1, 128],
+  [3, 77],
+  [8, 128],
+  [8, 512],
+].map((tokens) => ({
+  name: `bert-base open ${tokens.join("x")}`,
+  model: "bert-base-bf16",
+  peer: "bert",
+  dims: { input_ids: tokens, attention_mask: tokens, token_type_ids: tokens },
+  mode: "default",
+  open: { batch_size: "1..8", sequence_length: "1..512" },
+}));
+
 /** Names of extents in the exported files, by input and axis. */
 const extentNames = ["batch_size", "sequence_length"] as const;
 
 const given = new Map<string, string>();
 for (let i = 2; i < process.argv.length; i++) {
   const name = process.argv[i]!;
-  given.set(name, name === "--json" || name === "--apart" ? "" : process.argv[++i]!);
+  given.set(name, ["--json", "--apart", "--open"].includes(name) ? "" : process.argv[++i]!);
 }
+const cases = given.has("--open") ? openCases : fixedCases;
 const seconds = Number(given.get("--seconds") ?? 0.5);
 const slowest = Number(given.get("--slowest") ?? 8);
 
@@ -183,7 +204,14 @@ async function runIn(c: SuiteCase, folder: string): Promise<void> {
   const peer = new TorchPeer(peerModels, given.get("--python"));
   const expected = join(folder, "expected.f32");
   // The peer tunes while ours compiles.
-  const prepared = peer.prepare({ model: path, kind: c.peer, inputs, mode: c.mode, expected });
+  const prepared = peer.prepare({
+    model: path,
+    kind: c.peer,
+    inputs,
+    mode: c.mode,
+    expected,
+    dynamic: c.open !== undefined,
+  });
   const features = take(probeCuda());
   const target = targets.get(features.targets[0]!)!;
   const began = performance.now();
@@ -216,18 +244,30 @@ async function runIn(c: SuiteCase, folder: string): Promise<void> {
   const want = new Float32Array(new Uint8Array(readFileSync(expected)).buffer);
   const error = differenceOf(data, want);
   const isRight = error <= Math.max(answer.error64! * 4, 2e-3);
-  const row = await timeBoth(c.name, instance, peer);
+  const row = await timeBoth(c.name, { instance, sizes: sizesOf(c), peer });
   console.log(
     `${isRight ? "" : "WRONG "}${c.name}: ${row.ours.toFixed(1)} us, inductor ${row.peer.toFixed(1)} us (${c.mode}), ` +
       `${row.ratio.toFixed(3)} [${row.low.toFixed(3)}, ${row.high.toFixed(3)}], error ${error.toExponential(1)} ` +
       `(inductor ${answer.error64!.toExponential(1)}) of the norm, ${compiled.plan.program.kernels.length} kernels, compiled in ${compileSeconds.toFixed(0)} s`,
   );
-  profile(instance, compiled);
-  if (apart) await compareApart([instance, apart.instance], [data, resultOf(apart.session)]);
+  profile(instance, compiled, sizesOf(c));
+  if (apart) {
+    const both = [instance, apart.instance].map((own) => batchOf(own, sizesOf(c)));
+    await compareApart(both, [data, resultOf(apart.session)]);
+  }
   if (isRight) console.log(JSON.stringify(row));
   peer.end();
   instance.dispose();
   apart?.instance.dispose();
+}
+
+type Sizes = Readonly<Record<string, number>>;
+
+/** Of the extents that are open to ours. */
+function sizesOf({ open, dims }: SuiteCase): Sizes {
+  const [first] = Object.values(dims);
+  const named = extentNames.map((name, axis) => [name, first![axis]!] as const);
+  return Object.fromEntries(named.filter(([name]) => open && name in open));
 }
 
 function openModel(c: SuiteCase) {
@@ -236,7 +276,7 @@ function openModel(c: SuiteCase) {
   const [first] = Object.values(c.dims);
   const shapes = Object.fromEntries(
     extentNames.flatMap((name, axis) =>
-      row.shapes && name in row.shapes ? [[name, String(first![axis])]] : [],
+      row.shapes && name in row.shapes ? [[name, c.open?.[name] ?? String(first![axis])]] : [],
     ),
   );
   const specs: InputSpec[] = row.cases[0]!.inputs.map((i) => ({ ...i, dims: c.dims[i.name]! }));
@@ -270,13 +310,13 @@ function quantile(times: readonly number[], q: number): number {
 }
 
 /** Milliseconds of a run, of as many as are asked for. */
-function batchOf(instance: CudaInstance): (runs: number) => number {
+function batchOf(instance: CudaInstance, sizes: Sizes): (runs: number) => number {
   const { device, stream } = instance;
   const [start, end] = [createEvent(device), createEvent(device)];
   return (runs) => {
     device.makeCurrent();
     start.record(stream);
-    take(instance.repeat({}, runs));
+    take(instance.repeat(sizes, runs));
     end.record(stream);
     return end.since(start) / runs;
   };
@@ -284,11 +324,10 @@ function batchOf(instance: CudaInstance): (runs: number) => number {
 
 /** Launches that overlap beside the same ones apart, in turns; both give the same values. */
 async function compareApart(
-  instances: readonly CudaInstance[],
+  [ours, apart]: readonly ((runs: number) => number)[],
   [data, other]: readonly ArrayLike<number>[],
 ): Promise<void> {
   const isSame = Array.from(data!).every((x, i) => Object.is(x, other![i]));
-  const [ours, apart] = instances.map(batchOf);
   const runs = Math.max(2, Math.min(100, Math.ceil(5 / ours!(5))));
   const ratios = Array.from({ length: 15 }, () => {
     const mine = ours!(runs);
@@ -300,8 +339,14 @@ async function compareApart(
   );
 }
 
-async function timeBoth(name: string, instance: CudaInstance, peer: TorchPeer): Promise<Row> {
-  const batch = batchOf(instance);
+interface Timed {
+  readonly instance: CudaInstance;
+  readonly sizes: Sizes;
+  readonly peer: TorchPeer;
+}
+
+async function timeBoth(name: string, { instance, sizes, peer }: Timed): Promise<Row> {
+  const batch = batchOf(instance, sizes);
   batch(3);
   await peer.time(3);
   // Batches of some five milliseconds, so that clocks and caches are those of steady work.
@@ -320,8 +365,8 @@ async function timeBoth(name: string, instance: CudaInstance, peer: TorchPeer): 
 }
 
 /** Kernels of one run apart, those of the same computation together: the longest first. */
-function profile(instance: CudaInstance, { regions }: CompiledModel): void {
-  const kernels = take(instance.timeLaunches({}, 20));
+function profile(instance: CudaInstance, { regions }: CompiledModel, sizes: Sizes): void {
+  const kernels = take(instance.timeLaunches(sizes, 20));
   const found = new Map(regions.map((r) => [r.name, r]));
   const groups = new Map<string, { count: number; us: number; priced: number; first: string }>();
   for (const k of kernels) {
