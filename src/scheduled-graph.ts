@@ -38,6 +38,7 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { repeatsSteps } from "./schedule/prepare-graph.ts";
+import { warnOfOpenLoops } from "./schedule/products/open-loops.ts";
 import { constantResults } from "./schedule/products/prologues.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
@@ -231,7 +232,11 @@ export function scheduleGraph(
   );
   const whole = withTableWeights(model, nests.value, tables);
   const made = { from, model: whole, widened, choice: choice.value, scans: scans.value };
-  return ok({ ...made, pricePs, warnings: nests.warnings });
+  const open = warnOfOpenLoops(
+    schedules.map((s) => s.scheduled),
+    { target, priceOf: pricing.priceOf },
+  );
+  return ok({ ...made, pricePs, warnings: [...nests.warnings, ...open] });
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */

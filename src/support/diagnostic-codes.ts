@@ -91,6 +91,7 @@ export const diagnosticCodes = {
   SCH044: "statements are no attention",
   SCH045: "attention does not fit a block",
   SCH046: "schedule has no code on the target",
+  SCH047: "products of open extents run as loops",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",
