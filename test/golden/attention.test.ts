@@ -85,6 +85,20 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "lengths that a run decides",
+    {
+      ...{ ...small, rows: 40, columns: 40, causal: false, mask: true, open: true },
+      how: "by mma tile (16, 16) warps 1 stages 2",
+    },
+  ],
+  [
+    "a triangle of a length that a run decides, by a warpgroup",
+    {
+      ...{ ...small, depth: 64, rows: 72, columns: 72, causal: true, open: true },
+      how: "by wgmma tile (64, 16) warps 4 stages 2 gathered",
+    },
+  ],
+  [
     "by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false },

@@ -246,6 +246,39 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warps, rows that a run decides",
+    {
+      equation: "i k, j k -> i j",
+      left: ["M", 72],
+      right: [18, 72],
+      open: { M: 40 },
+      dtype: "bf16",
+      how: "by mma tile (16, 16, 32) warps (1, 1) stages 2 swizzle 64",
+    },
+  ],
+  [
+    "by warps, a depth that a run decides",
+    {
+      equation: "k i, k j -> i j",
+      left: ["K", 24],
+      right: ["K", 16],
+      open: { K: 100 },
+      dtype: "bf16",
+      how: "by mma tile (16, 16, 16) warps (1, 1) stages 3 swizzle 0",
+    },
+  ],
+  [
+    "by warpgroups, rows that a run decides",
+    {
+      equation: "i k, j k -> i j",
+      left: ["M", 136],
+      right: [40, 136],
+      open: { M: 90 },
+      dtype: "bf16",
+      how: "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128 results 2",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

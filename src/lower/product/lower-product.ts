@@ -281,9 +281,9 @@ class ProductLowering {
         );
       }
     });
-    // Steps that were ahead of the last one, where a run has fewer than stages.
+    // Steps that were ahead of the last one, where a run has fewer than stages: the last group has no copies.
     if (isOpen(this.#plan.form.depth))
-      block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
+      block.push({ kind: "waitGroup", group: copyGroup, pending: 1 });
     const results = new ProductResults(this.#region, this.#plan, this.#place, this.#context);
     this.#finish(block, results, sums.pieces());
     return block.statements;
