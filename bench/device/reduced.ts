@@ -264,6 +264,8 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("cumulative", "f32", "threads 256 lanes 4 together 1 keep registers", 4096),
     rows("cumulative", "bf16", "threads 128 lanes 8 together 2 keep memory", 3000),
     rows("cumulative", "f16", "threads 16 lanes 2 together 4 keep registers", 130),
+    across("cumulative", "f32", "threads 16 lanes 1 together 32 across items 16 keep memory", 40),
+    across("cumulative", "bf16", "threads 16 lanes 1 together 8 across items 2 keep registers", 30),
   ],
   "places of the largest": [
     rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 2048),

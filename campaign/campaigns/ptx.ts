@@ -34,7 +34,9 @@ import {
   openMapText,
   type RowsCase,
   rowsText,
+  type ScanCase,
   type SelectionCase,
+  scanText,
   selectionText,
 } from "../ptx/row-programs.ts";
 import { type ScatterCase, scatterText } from "../ptx/scatter-programs.ts";
@@ -329,6 +331,27 @@ const rows: readonly RowsCase[] = [
     how: "threads 64 lanes 2 together 4 keep registers",
   },
   {
+    op: "cumulative",
+    shape: [4096, 4096],
+    across: true,
+    dtype: "f32",
+    how: "threads 16 lanes 1 together 32 across items 16 keep memory",
+  },
+  {
+    op: "cumulative",
+    shape: [1000, 777],
+    across: true,
+    dtype: "bf16",
+    how: "threads 32 lanes 1 together 8 across items 8 keep registers",
+  },
+  {
+    op: "cumulative",
+    shape: [4100, 333],
+    across: true,
+    dtype: "i64",
+    how: "threads 64 lanes 1 together 4 across items 8 keep memory",
+  },
+  {
     op: "argReduce",
     shape: [2048, 32_000],
     dtype: "bf16",
@@ -374,6 +397,16 @@ const rows: readonly RowsCase[] = [
     dtype: "f32",
     how: "threads 512 lanes 4 together 1 parts 8 keep operands",
   },
+];
+
+/** Few long lines, whose last parts are shorter, along the nearest axis and beside each other, and many. */
+const scans: readonly ScanCase[] = [
+  { dtype: "f32", shape: [1, 1_000_001], axis: 1, reverse: true },
+  { dtype: "bf16", shape: [2, 100_003], axis: 1, reverse: false },
+  { dtype: "f32", shape: [100_001, 8], axis: 0, reverse: false },
+  { dtype: "i64", shape: [3, 50_257, 7], axis: 1, reverse: true },
+  { dtype: "f16", shape: [4097, 4096], axis: 0, reverse: false },
+  { dtype: "f32", shape: [16, 197, 768], axis: 1, reverse: false },
 ];
 
 /** Updates that meet: in parts, with a reduction and without, and by the threads of their slices alone. */
@@ -670,6 +703,11 @@ const suite: readonly Entry[] = [
     name: `${given.op} ${given.dtype} ${given.how}`,
     text: () => rowsText(given),
     claims: given.how.includes("parts") ? ["sm_90a", "sm_100a", "sm_120a"] : targets,
+  })),
+  ...scans.map((given) => ({
+    name: `sums up to each ${given.dtype} ${given.shape.join(" ")} along ${given.axis}, all kernels`,
+    text: () => scanText(given),
+    claims: targets,
   })),
   ...scatters.map((given) => ({
     name: `updates ${given.reduction} ${given.dtype} ${given.updates} ${given.shape.join(" ")}, all kernels`,

@@ -20,7 +20,7 @@ import { targets } from "../../src/target/index.ts";
 export interface RowsCase {
   readonly op: "softmax" | "layerNorm" | "rmsNorm" | "cumulative" | "argReduce";
   readonly shape: readonly [rows: number, length: number];
-  /** Softmax and places: along the first axis, of which the second one has the rows. */
+  /** Softmax, places and scans: along the first axis, of which the second one has the rows. */
   readonly across?: true;
   readonly dtype: "f32" | "bf16" | "f16" | "i64";
   /** The `rows` directive without its statement. */
@@ -73,6 +73,23 @@ export function countingText(given: SelectionCase): string {
   const nests = programOf(scheduled!.region);
   const alone = { nests, scheduled: [scheduled!], requires: [], states: [] };
   return printProgram(take(lowerProgram(alone, h200)).program);
+}
+
+export interface ScanCase {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly axis: number;
+  readonly reverse: boolean;
+}
+
+/** A sum up to each element as the compiler makes it, in all of its kernels. */
+export function scanText({ dtype, shape, axis, reverse }: ScanCase): string {
+  const g = new GraphBuilder("scan");
+  const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
+  const attrs = { kind: "sum", axis, exclusive: false, reverse } as const;
+  const graph = g.finish([g.node("cumulative", [x], attrs)]);
+  const made = compileModel({ graph, weights: noWeights }, { target: h200, overlap: false });
+  return printProgram(take(made).plan.program);
 }
 
 function compiledSelection({ dtype, shape, k }: SelectionCase): CompiledModel {

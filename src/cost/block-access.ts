@@ -29,6 +29,8 @@ import {
 export const lineBytes = 128;
 /** Bytes that the shared cache hands out together. */
 export const sectorBytes = 32;
+/** Lines of one sector that a multiprocessor is given in a nanosecond: 39.6 million took an H200 285 us. */
+export const requestsPerNs = 1.05;
 /** Trips of a loop after which a near cache is not trusted to have what came with the first. */
 const tripsKept = 8;
 /** Places of a warp that are looked at, at most. */

@@ -25,7 +25,13 @@ import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
-import { type AnyAccess, BlockAccess, lineBytes, sectorBytes } from "./block-access.ts";
+import {
+  type AnyAccess,
+  BlockAccess,
+  lineBytes,
+  requestsPerNs,
+  sectorBytes,
+} from "./block-access.ts";
 import { blockBound } from "./block-bound.ts";
 import {
   foldIssue,
@@ -41,8 +47,6 @@ import { productNanoseconds } from "./product-cost.ts";
 import { bytesRead, compulsoryBytes, longestOf, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
 
-/** Lines of one sector that a multiprocessor is given in a nanosecond: 39.6 million took an H200 285 us. */
-const requestsPerNs = 1.05;
 /** Sectors that it writes in part: 39.6 million took 530 us. */
 const partialSectorsPerNs = 0.57;
 /**

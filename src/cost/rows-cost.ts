@@ -12,13 +12,16 @@ import type { RowsDirective } from "../schedule/directive.ts";
 import {
   chunksOf,
   combinedInWarp,
+  dealingOf,
   elementLanes,
   inOrderOf,
   movesAlong,
   type RowStatement,
   type RowsForm,
+  rowLanes,
   sharedReads,
   turnsOf,
+  vectorLanes,
 } from "../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
@@ -27,8 +30,10 @@ import {
 } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { constantValue } from "../semantics/index-expr.ts";
+import type { IndexRanges } from "../semantics/index-range.ts";
 import type { Monoid } from "../semantics/monoids.ts";
 import type { BlockLimits } from "../target/target.ts";
+import { lineBytes, requestsPerNs, sectorBytes } from "./block-access.ts";
 import {
   foldIssue,
   type Issue,
@@ -42,6 +47,7 @@ import {
 import { compulsoryBytes, longestOf, product } from "./region-work.ts";
 import { residentBlocks } from "./resident-blocks.ts";
 
+const warpThreads = 32;
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
 /** Instructions of a load or store and its address. */
@@ -56,8 +62,6 @@ const sentNs = 500;
 const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
-/** Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200). */
-const lineBytes = 128;
 /** Registers that loads on the way fill, and instructions that they are brought forward over (ptxas 13.0). */
 const [loadedAhead, hidingLatency] = [28, 200] as const;
 /** What a multiprocessor draws from memory at most, over its share (H200, product-cost.ts). */
@@ -83,7 +87,7 @@ export function rowsNanoseconds(
   limits: BlockLimits,
 ): number {
   const { threads, rows, keep, across, parts } = directive;
-  const { warpThreads, warpInstructionsPerNsPerCore } = limits;
+  const { warpInstructionsPerNsPerCore } = limits;
   // Clusters find their place among neighbours: what is left over of these stands idle.
   const cores = limits.cores - (limits.cores % parts);
   const ranges = symbolRanges(region);
@@ -91,8 +95,8 @@ export function rowsNanoseconds(
   const held = threads * rows;
   const resident = residentBy(work, held, limits);
   if (typeof resident === "string") return Infinity;
-  const vectors = across ? rows * directive.lanes : rows;
-  const blocks = Math.ceil(product(form.rows, ranges) / vectors) * parts;
+  const besides = rows * rowLanes(directive);
+  const blocks = Math.ceil(product(form.rows, ranges) / besides) * parts;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
@@ -107,29 +111,73 @@ export function rowsNanoseconds(
   const read = compulsoryBytes(withoutWrites(region), ranges);
   const open = (bytes / blocks) * Math.min(blocks, together * cores);
   const fetched = bytes + (open * sharedByOthers <= limits.nearBytes ? 0 : (again - 1) * read);
-  const nearNs = (bytes + (again - 1) * read) / limits.nearBytesPerNs.value;
-  const beside = across ? rows : warpThreads;
-  const request = beside * directive.lanes * work.widestBytes;
+  const { request, sectors, requests, turn } = touchedBy({ form, directive }, work, ranges);
+  const nearNs = Math.max(
+    (sectors * (bytes + (again - 1) * read)) / limits.nearBytesPerNs.value,
+    requests / (requestsPerNs * Math.min(cores, blocks)),
+  );
+  // Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200).
   const share = Math.min(1, Math.sqrt(request / lineBytes));
-  const turn = across ? request : threads * directive.lanes * work.widestBytes;
   const atOnce = keep === "memory" || across ? turn : Infinity;
   const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
   const drawn = Math.min(1, (mostDrawn * blocks) / cores);
   const farNs = isNear
     ? 0
-    : (fetched / limits.memoryBytesPerNs.value / (share * sequential * drawn)) * ends;
+    : ((sectors * fetched) / limits.memoryBytesPerNs.value / (share * sequential * drawn)) * ends;
   const latency = loadedLatency * limits.memoryLatencyNs.value;
-  const exchange = exchangeOf(directive);
   // The vectors of a thread are scanned one after another.
-  const exchanges = work.folds + work.scans * chunksOf(form, directive);
-  const waits = Math.max(1, work.waits) * latency + exchanges * exchange + turnNs;
-  // A block of many elements waits for what it brings and takes, as for its turn to issue.
-  const ownNs = (bytes * cores) / (blocks * limits.memoryBytesPerNs.value * mostDrawn);
-  const lifeNs =
-    across || parts > 1
-      ? turnsNs([blockIssueNs, ownNs], waits, together)
-      : waits + queuedNs(blockIssueNs, waits, together);
+  const exchanges =
+    work.folds * exchangeOf(directive) +
+    work.scans * chunksOf(form, directive) * prefixOf(directive);
+  const waits = Math.max(1, work.waits) * latency + exchanges + turnNs;
+  // A block of many elements waits for what it brings and takes, as for its turn to issue; what is scanned comes a
+  // turn at a time.
+  const ownNs = (sectors * bytes * cores) / (blocks * limits.memoryBytesPerNs.value * mostDrawn);
+  const isWhole = (across || parts > 1) && work.scans === 0;
+  const lifeNs = isWhole
+    ? turnsNs([blockIssueNs, ownNs], waits, together)
+    : waits + queuedNs(blockIssueNs, waits, together);
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
+}
+
+interface Touched {
+  /** Bytes beside each other that a warp asks for at once, and that a block does in a turn of its threads. */
+  readonly request: number;
+  readonly turn: number;
+  /** Bytes that are brought for one that is asked for. */
+  readonly sectors: number;
+  /** Lines of all warps, where neighbours of a thread's vector are far from each other; otherwise they are few. */
+  readonly requests: number;
+}
+
+/** What the threads of blocks touch of operands and results. */
+function touchedBy(
+  { form, directive }: Pick<ScheduledRows, "form" | "directive">,
+  { widestBytes, accesses }: RowsWork,
+  ranges: IndexRanges,
+): Touched {
+  const { threads, rows, lanes, across } = directive;
+  if (!across) {
+    const request = warpThreads * lanes * widestBytes;
+    return { request, turn: threads * lanes * widestBytes, sectors: 1, requests: 0 };
+  }
+  const beside = product(form.rows.slice(-1), ranges);
+  const besides = Math.min(rows * lanes, beside);
+  const neighbours = Math.min(warpThreads * lanes, besides);
+  const elements = product(form.rows, ranges) * form.mostElements;
+  return {
+    request: neighbours * widestBytes,
+    turn: besides * widestBytes,
+    // Rows of which others are in the same sector: each block has the whole of it.
+    sectors: besides < beside ? Math.max(1, sectorBytes / (besides * widestBytes)) : 1,
+    requests: (accesses * elements) / neighbours,
+  };
+}
+
+/** From what the threads of a row have to what is before each of them, for one vector of a thread. */
+function prefixOf(directive: RowsDirective): number {
+  const { inWarp, warps } = dealingOf(directive);
+  return Math.log2(inWarp) * exchangeNs + (warps > 1 ? meetingNs : 0);
 }
 
 /** From what the threads of a row have folded to what all of them know, for one fold. */
@@ -204,6 +252,8 @@ interface RowsWork {
   readonly waits: number;
   /** Of an element, of the operands and results. */
   readonly widestBytes: number;
+  /** Operands and results, each time that a statement has one. */
+  readonly accesses: number;
 }
 
 interface RowTensors {
@@ -216,7 +266,10 @@ function workOf(
   { form, directive }: Pick<ScheduledRows, "form" | "directive">,
   { bitsOf, isLocal }: RowTensors,
 ): RowsWork {
-  const { lanes, threads, keep } = directive;
+  const { items, keep } = directive;
+  const lanes = vectorLanes(directive);
+  // Elements of a row that are far from each other are loaded and stored one by one.
+  const perAccess = accessSlots * items;
   const chunks = chunksOf(form, directive);
   const folds = form.statements.filter((s) => s.work === "fold");
   const scans = form.statements.filter((s) => s.work === "scan");
@@ -228,7 +281,7 @@ function workOf(
     const moved = accesses.filter((a) => !form.made.has(a.tensor) && !loaded.includes(a.tensor));
     const perElement = elementIssue(s, elementLanes(directive), inOrderOf(s, form, directive));
     if (s.work === "once") return perElement;
-    const accessed = plainIssue(moved.length * accessSlots);
+    const accessed = plainIssue(moved.length * perAccess);
     return times(chunks, sumOf(times(lanes, perElement), accessed));
   };
   const again = keep === "registers" ? [] : recomputed(form);
@@ -237,26 +290,12 @@ function workOf(
     keep === "registers" || work !== "map" || !statement.writes.every((w) => isLocal(w.tensor));
   const issued = [...form.statements.filter(runs), ...again].reduce(
     (sum, s) => sumOf(sum, issueOfRow(s)),
-    plainIssue(loaded.length * chunks * accessSlots),
+    plainIssue(loaded.length * chunks * perAccess),
   );
-  const exchanges = [...folds, ...scans].reduce((sum, { statement, work }) => {
-    const { components, combine } = statement.reduction!.monoid;
-    const once = issueOf(combine, 2);
-    const { across } = directive;
-    const shared = combinedInWarp(directive);
-    const halves = Math.log2(shared);
-    const warps = Math.max(1, threads / shared);
-    const told = sumOf(plainIssue(components.length * exchangeSlots), once);
-    // Of what warps leave across rows few threads combine four rows each.
-    if (across) return sumOf(sum, times(lanes * halves, told), times(warps, once));
-    const ownLanes = inOrderOf({ statement }, form, directive) ? 0 : lanes;
-    if (work === "fold") return sumOf(sum, times(ownLanes + warps, once), times(halves, told));
-    // Which threads are before is a choice in each half, and of each warp.
-    const chosen = { issued: 2, logic: 2 };
-    const ofWarps = threads > 32 ? times(warps, sumOf(times(2, once), chosen)) : noIssue;
-    const ofHalves = times(halves, sumOf(told, once, chosen));
-    return sumOf(sum, times(chunks, sumOf(times(lanes + 3, once), ofHalves, ofWarps)));
-  }, noIssue);
+  const exchanges = [...folds, ...scans].reduce(
+    (sum, statement) => sumOf(sum, exchangeIssue(statement, { form, directive })),
+    noIssue,
+  );
   // A register holds neighbours of a vector and nothing else: of single narrow elements one each.
   const heldBits = (tensor: string): number => Math.max(bitsOf(tensor), 32 / lanes);
   const bits = mostBits(form, {
@@ -288,7 +327,36 @@ function workOf(
     passes: passing.length,
     waits: keep === "memory" ? turnsOfRow : 1,
     widestBytes,
+    accesses: outside.length,
   };
+}
+
+/** What the threads of a row tell each other for a fold, or for all vectors that are scanned. */
+function exchangeIssue(
+  { statement, work }: RowStatement,
+  { form, directive }: Pick<ScheduledRows, "form" | "directive">,
+): Issue {
+  const { components, combine } = statement.reduction!.monoid;
+  const { threads, across } = directive;
+  const once = issueOf(combine, 2);
+  const told = sumOf(plainIssue(components.length * exchangeSlots), once);
+  if (work === "fold") {
+    const shared = combinedInWarp(directive);
+    const ownLanes = inOrderOf({ statement }, form, directive) ? 0 : elementLanes(directive);
+    // Across rows a thread has its own in its lanes; of what warps leave few threads combine four rows each.
+    const inThread = across ? Math.max(0, ownLanes - 1) : ownLanes;
+    const ofWarps = Math.max(1, threads / shared);
+    const ofHalves = times(rowLanes(directive) * Math.log2(shared), told);
+    return sumOf(times(inThread + ofWarps, once), ofHalves);
+  }
+  const { inWarp, warps } = dealingOf(directive);
+  // Which threads are before is a choice in each half, and of each warp.
+  const chosen = { issued: 2, logic: 2 };
+  const read = plainIssue(across ? 1 : 0);
+  const ofWarps = warps > 1 ? times(warps, sumOf(times(2, once), chosen, read)) : noIssue;
+  const ofHalves = times(Math.log2(inWarp), sumOf(told, once, chosen));
+  const ofLanes = times(elementLanes(directive) + 3, once);
+  return times(chunksOf(form, directive), sumOf(ofLanes, ofHalves, ofWarps));
 }
 
 /**
@@ -366,15 +434,17 @@ const trippedWhole = 2;
  * spilled: of 1,024 threads that is 64 each, half of them what 32 warps of f32 have.
  */
 function scanRegisters(form: RowsForm, directive: RowsDirective): number {
-  const { threads, lanes, keep } = directive;
+  const { keep } = directive;
+  const lanes = elementLanes(directive);
+  const { warps } = dealingOf(directive);
   const components = form.statements.flatMap(({ work, statement }) =>
     work === "scan" ? statement.reduction!.monoid.components : [],
   );
-  if (components.length === 0 || threads <= 32) return 0;
+  if (components.length === 0 || warps === 1) return 0;
   const words = Math.max(...components.map(({ dtype }) => Math.ceil(dtypes[dtype].bits / 32)));
   const chunks = chunksOf(form, directive);
   const isCopied = chunks > 1 && (keep !== "memory" || chunks <= trippedWhole);
-  const ofTurn = threads / 32 + lanes;
+  const ofTurn = warps + lanes;
   // The assembler runs turns that are copied out into each other: of the next one what warps have, and vectors.
   const others = isCopied ? chunks * lanes + ofTurn + lanes : 0;
   return scanPlain + words * (ofTurn + others);

@@ -100,7 +100,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
     (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
-    (graph) => wideScans(graph),
+    ...(options.forBlocks ? [] : [(graph: Graph) => wideScans(graph)]),
     ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, folding] : []),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
     ...(options.forBlocks ? [lateScales] : []),

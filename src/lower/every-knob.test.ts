@@ -102,6 +102,10 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       lanes: [base, base.replace("lanes 8", "lanes 4")],
       rows: [base, base.replace("together 1", "together 2")],
       across: [base, base.replace("lanes 8 together 1", "lanes 1 together 1 across")],
+      items: [
+        base.replace("lanes 8 together 1", "lanes 1 together 1 across"),
+        base.replace("lanes 8 together 1", "lanes 1 together 1 across items 4"),
+      ],
       parts: [base, base.replace("together 1", "together 1 parts 2")],
       keep: [base, base.replace("registers", "operands")],
     } satisfies Knobs<RowsDirective>);

@@ -23,22 +23,22 @@ export interface ExchangeContext {
 }
 
 /**
- * The tuple of `threads` neighbouring threads of a warp (a power of two), in each of them; with `apart`, of those
- * among them that are a multiple of it from each other.
+ * The tuple of `threads` threads of a warp (a power of two), in each of them.
+ *
+ * @param stride from one of them to the next, a power of two
  */
 export function exchangeInHalves(
   monoid: Monoid,
   components: readonly Expr[],
-  threads: number,
+  { threads, stride }: { readonly threads: number; readonly stride: number },
   context: ExchangeContext,
-  apart = 1,
 ): readonly Expr[] {
   const { names, block } = context;
   const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
   const exchange = exchangeOf(monoid, context);
   let mine = components.map((c) => freeze(c, names, block));
-  for (let distance = threads / 2; distance >= apart; distance /= 2) {
-    const theirs = exchange(mine, distance);
+  for (let distance = threads / 2; distance >= 1; distance /= 2) {
+    const theirs = exchange(mine, stride * distance);
     const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
     mine = next.map((v) => freeze(v, names, block));
   }
@@ -53,15 +53,15 @@ export interface Prefix {
 }
 
 /**
- * What the threads before each of `threads` neighbouring threads of a warp (a power of two) have together: of
- * two halves that tell each other theirs, the later one has the earlier before it.
+ * What the threads before each of `threads` threads of a warp (a power of two) have together: of two halves that
+ * tell each other theirs, the later one has the earlier before it.
  * @param thread number of the thread among them
  * @param reversed threads of higher numbers come before
  */
 export function prefixInHalves(
   monoid: Monoid,
   components: readonly Expr[],
-  { threads, thread, reversed }: PrefixOrder,
+  { threads, thread, stride, reversed }: PrefixOrder,
   context: ExchangeContext,
 ): Prefix {
   const { names, block } = context;
@@ -72,7 +72,7 @@ export function prefixInHalves(
   let total = components.map((c) => freeze(c, names, block)) as readonly Expr[];
   let before = monoid.identity.map((e) => lowerScalar(e, [], scalar)) as readonly Expr[];
   for (let distance = 1; distance < threads; distance *= 2) {
-    const theirs = exchange(total, distance);
+    const theirs = exchange(total, stride * distance);
     const half = mod(floorDiv(thread, distance), 2);
     const isLater = block.bind(isEqual(half, reversed ? 0 : 1));
     const longer = distance === 1 ? theirs : together(before, theirs);
@@ -85,6 +85,8 @@ export function prefixInHalves(
 export interface PrefixOrder {
   readonly threads: number;
   readonly thread: IndexExpr;
+  /** From one of them to the next, a power of two. */
+  readonly stride: number;
   readonly reversed: boolean;
 }
 

@@ -284,7 +284,8 @@ export class ReductionLowering {
     const { names, buffers } = this.#nest.context;
     const at = this.#nest.plan.scheduled.statement.name;
     const context = { names, buffers, block, at };
-    return exchangeInHalves(this.#reduction.monoid, components, threadsOfWarp, context);
+    const order = { threads: threadsOfWarp, stride: 1 };
+    return exchangeInHalves(this.#reduction.monoid, components, order, context);
   }
 
   #literal(identity: ScalarExpr): Expr {

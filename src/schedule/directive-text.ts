@@ -100,8 +100,9 @@ export function printDirective(d: Directive): string {
 
 function printRows(d: RowsDirective): string {
   const across = d.across ? " across" : "";
+  const items = d.items === 1 ? "" : ` items ${d.items}`;
   const parts = d.parts === 1 ? "" : ` parts ${d.parts}`;
-  return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows}${across}${parts} keep ${d.keep}`;
+  return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows}${across}${items}${parts} keep ${d.keep}`;
 }
 
 /** Parses a schedule; TXT001 with the line where it is malformed. */
@@ -250,11 +251,12 @@ function readRows(reader: TextReader): Directive {
   reader.expect("together");
   const rows = reader.number("rows of a block");
   const across = reader.accept("across");
+  const items = reader.accept("items") ? reader.number("elements that a thread takes at once") : 1;
   const parts = reader.accept("parts") ? reader.number("parts of a row") : 1;
   reader.expect("keep");
   const word = reader.name(rowKeepers.join(" or "));
   const keep = rowKeepers.find((k) => k === word) ?? reader.fail(rowKeepers.join(" or "));
-  return { kind: "rows", statement, threads, lanes, rows, across, parts, keep };
+  return { kind: "rows", statement, threads, lanes, rows, across, items, parts, keep };
 }
 
 function readAttend(reader: TextReader): Directive {

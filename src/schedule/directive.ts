@@ -168,8 +168,10 @@ export interface RowsDirective {
   readonly lanes: number;
   /** Rows that a block works on at once; across rows, vectors of rows beside each other. */
   readonly rows: number;
-  /** Neighbours in memory are rows, not elements of a row: vectors lie across them. */
+  /** Neighbours in memory are rows, not elements of a row: vectors and neighbouring threads lie across them. */
   readonly across: boolean;
+  /** Across rows: elements behind each other of its row that a thread takes at once; 1 along them, where `lanes` are. */
+  readonly items: number;
   /** Parts of a row, each a block's of a cluster, which tell each other what they fold. */
   readonly parts: number;
   readonly keep: RowKeeper;

@@ -79,6 +79,16 @@ const rows: readonly (readonly [string, RowsCase])[] = [
       how: "threads 64 lanes 2 together 1 parts 2 keep operands",
     },
   ],
+  [
+    "a scan across, rows beside each other",
+    {
+      op: "cumulative",
+      shape: [20, 150],
+      across: true,
+      dtype: "f32",
+      how: "threads 8 lanes 1 together 16 across items 4 keep memory",
+    },
+  ],
 ];
 
 describe("rows by blocks", () => {

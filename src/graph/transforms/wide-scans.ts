@@ -1,7 +1,7 @@
 /**
  * Scans of floats of 16 bits and fewer along any axis but the last, computed in f32 and rounded once: a scan reads its
  * own result one step back, so that in its own type each step would round what all steps before have summed.
- * Along the last axis a kernel over rows keeps in f32 what it carries (lower/rows/row-scan.ts).
+ * On targets of blocks a kernel over rows keeps in f32 what it carries, along any axis (lower/rows/row-scan.ts).
  */
 import { dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import type { Graph } from "../graph.ts";

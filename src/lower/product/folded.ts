@@ -63,7 +63,7 @@ export function foldRow(
   });
   const own = combinePairwise(monoid, tuples, block);
   const context = { names, buffers, block, at: name };
-  const together = exchangeInHalves(monoid, own, sharers, context);
+  const together = exchangeInHalves(monoid, own, { threads: sharers, stride: 1 }, context);
   const isFirst = equal(mod(variable(thread), sharers), 0);
   block.branch([isFirst, ...isRow], (inner) => {
     const site: Site = { ...first, lane: undefined, block: inner };

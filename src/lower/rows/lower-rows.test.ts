@@ -215,6 +215,14 @@ describe("rows by blocks", () => {
     ]) {
       expect(difference(graphOf(alongFirst(0), "f32", [37, 40]), how)).toBeUndefined();
     }
+    // Elements behind each other as lanes, which are whole vectors of the rows.
+    for (const how of [
+      "threads 4 lanes 1 together 8 across items 4 keep registers",
+      "threads 8 lanes 1 together 16 across items 2 keep memory",
+      "threads 4 lanes 1 together 8 across items 4 parts 2 keep operands",
+    ]) {
+      expect(difference(graphOf(alongFirst(0), "f32", [36, 40]), how)).toBeUndefined();
+    }
     const how = "threads 8 lanes 8 together 4 across keep registers";
     expect(difference(graphOf(alongFirst(1), "bf16", [2, 33, 48]), how)).toBeUndefined();
     expect(difference(graphOf(alongFirst(0), "f16", [64, 64]), how)).toBeUndefined();
@@ -305,6 +313,17 @@ describe("rows by blocks", () => {
     expect(codeOf(`${last} threads 32 lanes 1 together 1 parts 16 keep registers`)).toBe("SCH043");
     expect(codeOf(`${last} threads 32 lanes 8 together 4 across keep registers`)).toBe("legal");
     expect(codeOf(`${last} threads 32 lanes 16 together 4 across keep registers`)).toBe("SCH043");
+    // Lanes are rows or elements, elements are whole vectors where they are folded, and along memory they are lanes.
+    expect(codeOf(`${last} threads 4 lanes 1 together 8 across items 8 keep registers`)).toBe(
+      "legal",
+    );
+    expect(codeOf(`${last} threads 4 lanes 2 together 8 across items 8 keep registers`)).toBe(
+      "SCH043",
+    );
+    expect(codeOf(`${last} threads 4 lanes 1 together 8 across items 3 keep registers`)).toBe(
+      "SCH043",
+    );
+    expect(codeOf(`${last} threads 32 lanes 1 together 1 items 2 keep registers`)).toBe("SCH043");
     const [first] = region.statements;
     expect(codeOf(`${first!.name} threads 32 lanes 4 together 4 keep registers`)).toBe("SCH042");
     const shifted = {

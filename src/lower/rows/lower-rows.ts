@@ -31,17 +31,19 @@ import {
   movesAlong,
   type RowStatement,
   type RowsForm,
+  rowLanes,
   rowLoop,
   sentLanes,
   sharedReads,
   turnsOf,
+  vectorLanes,
 } from "../../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
   type ScheduledRows,
   symbolRanges,
 } from "../../schedule/scheduled-region.ts";
-import { atMost, type Condition, less } from "../../semantics/condition.ts";
+import { type Condition, less } from "../../semantics/condition.ts";
 import { type DType, zeroOf } from "../../semantics/dtype.ts";
 import {
   add,
@@ -60,7 +62,7 @@ import type { Monoid } from "../../semantics/monoids.ts";
 import { invariant } from "../../support/invariant.ts";
 import { Block, type Names } from "../block.ts";
 import { exchangeCounter, receivedBuffer } from "../cluster-exchange.ts";
-import { reduceConditions } from "../conditions.ts";
+import { mentionsAny, reduceConditions } from "../conditions.ts";
 import { combineInOrder, freeze, lanesOf } from "../exchange.ts";
 import {
   loadAccess,
@@ -71,8 +73,10 @@ import {
   splatOf,
   storeWrite,
 } from "../operands.ts";
+import { conditionsInside } from "./row-ends.ts";
 import { RowScan } from "./row-scan.ts";
 import { type TotalPlace, totalOfRow } from "./row-totals.ts";
+import { laneName, type RowPlace } from "./row-warps.ts";
 
 export interface RowsContext {
   readonly names: Names;
@@ -154,8 +158,8 @@ class RowsLowering {
 
   /** Axes of the grid for the loops over rows; the last one is dealt out in groups. */
   #bindRows(): readonly Condition[] {
-    const { rows, across, lanes } = this.#directive;
-    const vector = across ? lanes : 1;
+    const { rows } = this.#directive;
+    const vector = rowLanes(this.#directive);
     const isRow: Condition[] = [];
     this.#form.rows.forEach((extent, n) => {
       const isLast = n === this.#form.rows.length - 1;
@@ -217,7 +221,7 @@ class RowsLowering {
 
   /** A register buffer with a vector for each chunk. */
   #keep(stem: string, dtype: DType): string {
-    const { lanes } = this.#directive;
+    const lanes = vectorLanes(this.#directive);
     const shape = [constant(chunksOf(this.#form, this.#directive))];
     return this.#makeBuffer(stem, { scope: "register", dtype, lanes, shape });
   }
@@ -242,8 +246,8 @@ class RowsLowering {
     const width = lanes * threads * parts;
     const first = mul(lanes, add(mul(threads, this.#rank), this.#inRow));
     const chunk = (parts: Omit<Chunk, "inside">): void => {
-      const ends = [atMost(add(parts.from, lanes), this.#form.length), ...this.#isRow];
-      fill({ ...parts, inside: reduceConditions(ends, parts.ranges) });
+      const rows = { form: this.#form, directive: this.#directive, isRow: this.#isRow };
+      fill({ ...parts, inside: conditionsInside({ ...rows, bindings: this.#bindings }, parts) });
     };
     if (keep !== "memory") {
       const chunks = chunksOf(this.#form, this.#directive);
@@ -285,11 +289,12 @@ class RowsLowering {
   }
 
   #site({ block, from, ranges }: Pick<Chunk, "block" | "from" | "ranges">): Site {
-    const { lanes, across } = this.#directive;
-    const lane = lanes > 1 ? { name: "@lane", lanes } : undefined;
+    const lanes = vectorLanes(this.#directive);
+    const lane = lanes > 1 ? { name: laneName, lanes } : undefined;
     const bindings = new Map(this.#bindings).set(elementLoop, from);
     if (lane) {
-      const along = across ? rowLoop(this.#form.rows.length - 1) : elementLoop;
+      const isBeside = rowLanes(this.#directive) > 1;
+      const along = isBeside ? rowLoop(this.#form.rows.length - 1) : elementLoop;
       bindings.set(along, add(bindings.get(along)!, variable(lane.name)));
     }
     return {
@@ -307,7 +312,9 @@ class RowsLowering {
   /** The site of values a row, where no element is meant: of a vector of rows, or of one. */
   #rowSite(block: Block): Site {
     const site = this.#site({ block, from: constant(0), ranges: this.#ranges });
-    return this.#directive.across ? site : { ...site, lane: undefined, bindings: this.#bindings };
+    return rowLanes(this.#directive) > 1
+      ? site
+      : { ...site, lane: undefined, bindings: this.#bindings };
   }
 
   #load(access: Access, chunk: Chunk): Expr {
@@ -317,7 +324,7 @@ class RowsLowering {
 
   /** The value of a read for a vector of the row, made, kept or loaded. */
   #read(access: Access, chunk: Chunk): Expr {
-    const { lanes } = this.#directive;
+    const lanes = vectorLanes(this.#directive);
     const { made, statements } = this.#form;
     const dtype = this.#dtypeOf(access.tensor);
     const isElement = movesAlong(access);
@@ -364,9 +371,11 @@ class RowsLowering {
     const { writes } = s.statement;
     if (!writes.some((w) => this.#isKept(w) || this.#isWanted(w.tensor))) return;
     this.#keepResults(s);
-    this.#eachChunk(block, (chunk) => {
-      this.#leave(s, this.#elements(s, chunk), chunk);
-    });
+    // In the order of scans before it: what is scanned then need not wait in a register for its turn.
+    const scans = this.#form.statements.filter(({ work }) => work === "scan");
+    const reversed = scans.length > 0 && scans.every((scan) => scan.reversed);
+    const each = (chunk: Chunk): void => this.#leave(s, this.#elements(s, chunk), chunk);
+    this.#eachChunk(block, each, { reversed });
   }
 
   #isKept({ tensor }: Write): boolean {
@@ -387,19 +396,30 @@ class RowsLowering {
         chunk.block.push(storeTo(this.#kept.get(write.tensor)!, [chunk.at], values[i]!));
       }
       if (this.#isWanted(write.tensor)) {
-        storeWrite(write, values[i]!, chunk.inside, this.#site(chunk));
+        const { ofLanes, whole } = byLanes(chunk.inside);
+        chunk.block.branch(whole, (block) => {
+          storeWrite(write, values[i]!, ofLanes, this.#site({ ...chunk, block }));
+        });
       }
     });
   }
 
-  /** Where the threads of a row are to what they tell each other for the statement. */
-  #placeOf(at: string): TotalPlace {
-    const { threads, rows, lanes, across, parts } = this.#directive;
+  #placeOf(at: string): RowPlace {
+    const { threads, rows, across } = this.#directive;
+    return {
+      ...{ threads, rows, across, thread: variable(this.#thread), inRow: this.#inRow },
+      ...{ row: this.#row, ranges: this.#ranges, buffers: this.#buffers },
+      ...{ names: this.#context.names, at },
+    };
+  }
+
+  /** Where the threads of a row are to what they fold for the statement. */
+  #totalPlace(at: string): TotalPlace {
+    const { parts } = this.#directive;
     const exchange = parts > 1 ? { parts, rank: this.#rank, copy: this.#exchanges++ } : undefined;
     return {
-      ...{ threads, rows, lanes, across, thread: variable(this.#thread), inRow: this.#inRow },
-      ...{ row: this.#row, ranges: this.#ranges, buffers: this.#buffers },
-      ...{ names: this.#context.names, threadName: this.#thread, at },
+      ...this.#placeOf(at),
+      ...{ lanes: rowLanes(this.#directive), threadName: this.#thread },
       ...{ inWarp: combinedInWarp(this.#directive), ...(exchange && { exchange }) },
     };
   }
@@ -408,17 +428,18 @@ class RowsLowering {
     const { statement, reversed = false } = s;
     const { reduction, finish } = statement;
     invariant(reduction && finish, () => `${statement.name} scans nothing`);
-    const scan = new RowScan(reduction.monoid, reversed, this.#placeOf(statement.name), block);
+    const place = { ...this.#placeOf(statement.name), lanes: elementLanes(this.#directive) };
+    const scan = new RowScan(reduction.monoid, reversed, place, block);
     this.#keepResults(s);
     const each = (chunk: Chunk): void => {
       const site = this.#site(chunk);
       const args = statement.reads.map((access) => this.#read(access, chunk));
       const elements = (inner: Block): readonly Expr[] =>
         statement.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
-      const outside = this.#partial(chunk);
+      const { ofLanes, whole } = byLanes(this.#partial(chunk));
       const vectors =
-        outside.length > 0 ? scan.inside(outside, elements, chunk.block) : elements(chunk.block);
-      const found = scan.upTo(vectors, chunk.turn, chunk.block);
+        whole.length > 0 ? scan.inside(whole, elements, chunk.block) : elements(chunk.block);
+      const found = scan.upTo(vectors, { turn: chunk.turn, ofLanes }, chunk.block);
       const values = finish.map((e) => lowerScalar(e, found, site));
       this.#leave(s, values, chunk);
     };
@@ -442,9 +463,8 @@ class RowsLowering {
     const { reduction } = statement;
     invariant(reduction, () => `${statement.name} folds nothing`);
     const { monoid } = reduction;
-    const { lanes, across } = this.#directive;
     const inOrder = inOrderOf(s, this.#form, this.#directive);
-    const kept = inOrder && !across ? 1 : lanes;
+    const kept = inOrder ? rowLanes(this.#directive) : vectorLanes(this.#directive);
     const sums = monoid.components.map(({ dtype }) =>
       this.#makeBuffer("acc", { scope: "register", dtype, lanes: kept, shape: [constant(1)] }),
     );
@@ -474,7 +494,7 @@ class RowsLowering {
       const sum = loadExpr(name, [0], { dtype, lanes: kept }, { guard: [], fill: zeroOf(dtype) });
       return freeze(sum, this.#context.names, block);
     });
-    this.#finishRow(s, totalOfRow(own, monoid, this.#placeOf(statement.name), block), block);
+    this.#finishRow(s, totalOfRow(own, monoid, this.#totalPlace(statement.name), block), block);
   }
 
   /** Rows that are none fold what their loads were filled with; only their elements matter here. */
@@ -491,9 +511,10 @@ class RowsLowering {
     block: Block,
   ): void {
     const { names } = this.#context;
-    const { lanes, across } = this.#directive;
     const vectors = values.map((v) => block.bind(v));
-    const own = across ? vectors : combineInOrder(inOrder, lanesOf(vectors, lanes), block);
+    const isBeside = rowLanes(this.#directive) > 1;
+    const elements = isBeside ? [vectors] : lanesOf(vectors, elementLanes(this.#directive));
+    const own = combineInOrder(inOrder, elements, block);
     const before = (): readonly Expr[] =>
       sums.map((name, i) => freeze(loadExpr(name, [0], own[i]!), names, block));
     const of = own[0]!.lanes;
@@ -527,7 +548,7 @@ class RowsLowering {
   }
 
   #sum(name: string, dtype: DType): Expr {
-    const { lanes } = this.#directive;
+    const lanes = vectorLanes(this.#directive);
     return loadExpr(name, [0], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) });
   }
 
@@ -555,4 +576,13 @@ class RowsLowering {
   #dtypeOf(tensor: string): DType {
     return this.#region.region.tensors.get(tensor)!.dtype;
   }
+}
+
+/** Conditions of each lane by itself, and of all lanes of a vector. */
+function byLanes(conditions: readonly Condition[]): {
+  readonly ofLanes: readonly Condition[];
+  readonly whole: readonly Condition[];
+} {
+  const ofLanes = conditions.filter((c) => mentionsAny(c, [laneName]));
+  return { ofLanes, whole: conditions.filter((c) => !ofLanes.includes(c)) };
 }

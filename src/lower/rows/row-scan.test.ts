@@ -9,6 +9,7 @@ import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import type { DType } from "../../semantics/dtype.ts";
+import { constant } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
@@ -83,6 +84,53 @@ describe("scans along rows by blocks", () => {
         expect([how, reverse, difference(scan, how)]).toEqual([how, reverse, undefined]);
       }
     }
+  });
+
+  it("across: rows beside each other to neighbouring threads, of a warp and of several", () => {
+    for (const [how, shape] of [
+      ["threads 8 lanes 1 together 4 across items 4 keep registers", [136, 6]],
+      ["threads 32 lanes 1 together 8 across items 2 keep memory", [136, 8]],
+      ["threads 16 lanes 1 together 32 across items 8 keep memory", [264, 40]],
+      ["threads 2 lanes 1 together 64 across items 8 keep registers", [56, 3]],
+      ["threads 1 lanes 1 together 64 across items 4 keep memory", [20, 70]],
+      ["threads 64 lanes 1 together 2 across keep registers", [77, 3]],
+      ["threads 16 lanes 1 together 8 across items 8 keep registers", [77, 3]],
+      ["threads 4 lanes 1 together 16 across items 4 keep memory", [77, 18]],
+    ] as const) {
+      for (const reverse of [false, true]) {
+        for (const [dtype, exclusive] of [
+          ["f32", false],
+          ["i64", true],
+        ] as const) {
+          const scan = { kind: "sum", dtype, shape, axis: 0, exclusive, reverse } as const;
+          expect([how, reverse, difference(scan, how)]).toEqual([how, reverse, undefined]);
+        }
+      }
+    }
+  });
+
+  it("across carries narrow floats in f32, and has no kernels that convert", () => {
+    const how = "threads 16 lanes 1 together 4 across items 4 keep registers";
+    for (const dtype of ["bf16", "f16"] as const)
+      expect(difference({ kind: "sum", dtype, shape: [150, 4], axis: 0 }, how)).toBeUndefined();
+  });
+
+  it("across lines whose length is open", () => {
+    const g = new GraphBuilder("scan");
+    const steps = g.symbol("S", 1, 4000);
+    const x = g.input("x", { dtype: "bf16", shape: [steps, constant(96)] });
+    const attrs = { kind: "sum", axis: 0, exclusive: false, reverse: true } as const;
+    const graph = g.finish([g.node("cumulative", [x], attrs)]);
+    const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+    const [directive] = regions.map((r) => r.scheduled.schedule.directives[0]!);
+    expect(regions).toHaveLength(1);
+    expect(directive).toMatchObject({ kind: "rows", across: true, keep: "memory" });
+  });
+
+  it("across in the middle of a tensor, along with what follows", () => {
+    const how = "threads 8 lanes 1 together 16 across items 4 keep registers";
+    const scan = { kind: "prod", dtype: "f32", shape: [3, 64, 20], axis: 1 } as const;
+    expect(difference(scan, how)).toBeUndefined();
   });
 
   it("without the element itself, products, lengths that are no whole vectors", () => {

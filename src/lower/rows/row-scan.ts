@@ -6,79 +6,71 @@
  * barrier that comes after all reads of it.
  */
 import { loadExpr, storeTo } from "../../program/expr.ts";
-import type { Buffer } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
+import { dealingOf } from "../../schedule/rows/rows-form.ts";
 import type { Condition } from "../../semantics/condition.ts";
-import { type DType, dtypes, zeroOf } from "../../semantics/dtype.ts";
-import { constant, floorDiv, type IndexExpr, mod } from "../../semantics/index-expr.ts";
-import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { constant, type IndexExpr, mod } from "../../semantics/index-expr.ts";
+import { simplify } from "../../semantics/index-range.ts";
 import type { Monoid } from "../../semantics/monoids.ts";
-import type { Block, Names } from "../block.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Block } from "../block.ts";
+import { reduceConditions, substituteConditions } from "../conditions.ts";
 import { combinePairwise, freeze, prefixInHalves, selectOf } from "../exchange.ts";
 import { lowerScalar, splatOf } from "../operands.ts";
+import { laneName, makeParts, meetWarps, type RowPlace, warpOfRow } from "./row-warps.ts";
 
-const warpThreads = 32;
-/** Bytes of what warps have together that a thread reads at once. */
-const vectorBytes = 16;
 /** Places in shared memory that take turns. */
 const places = 2;
 
-/** Where the threads of a row are, and what a scan along it makes names and buffers in. */
-export interface RowPlace {
-  /** Threads of a row, and rows of a block. */
-  readonly threads: number;
-  readonly rows: number;
+export interface ScanPlace extends RowPlace {
+  /** Elements of the row in a vector of a thread. */
   readonly lanes: number;
-  /** Number of the thread in the block and in its row, and of the row in the block. */
-  readonly thread: IndexExpr;
-  readonly inRow: IndexExpr;
-  readonly row: IndexExpr;
-  readonly ranges: IndexRanges;
-  readonly names: Names;
-  readonly buffers: Buffer[];
-  /** The statement, for refusals. */
-  readonly at: string;
+}
+
+export interface ScanTurn {
+  /** How many vectors of the thread came before. */
+  readonly turn: IndexExpr;
+  /** What holds of an element, by its number in the vector, where not all of a vector are in the row. */
+  readonly ofLanes: readonly Condition[];
 }
 
 export class RowScan {
   readonly #monoid: Monoid;
   readonly #reversed: boolean;
-  readonly #place: RowPlace;
+  readonly #place: ScanPlace;
   /** What is before the next vectors, a cell a component. */
   readonly #carried: readonly string[];
   /** What warps have together, a buffer a component. */
   readonly #parts: readonly string[];
 
-  constructor(monoid: Monoid, reversed: boolean, place: RowPlace, block: Block) {
+  constructor(monoid: Monoid, reversed: boolean, place: ScanPlace, block: Block) {
     this.#monoid = monoid;
     this.#reversed = reversed;
     this.#place = place;
-    const warps = place.threads / warpThreads;
     const types = monoid.components.map((c) => c.dtype);
-    this.#carried = types.map((dtype) => this.#make("carried", "register", dtype, [1]));
+    this.#carried = types.map((dtype) => this.#make("carried", dtype));
     this.#parts =
-      warps > 1
-        ? types.map((dtype) => this.#make("warps", "shared", dtype, [places, place.rows, warps]))
-        : [];
+      dealingOf(place).warps > 1 ? makeParts(types, { stem: "warps", turns: places }, place) : [];
     this.#identity(block).forEach((value, i) => {
       block.push(storeTo(this.#carried[i]!, [0], value));
     });
   }
 
-  /** Vectors of the elements up to each one, from vectors of the elements. `turn` counts those of a thread. */
-  upTo(vectors: readonly Expr[], turn: IndexExpr, block: Block): readonly Expr[] {
-    const { threads, lanes, inRow, names, buffers, ranges, at } = this.#place;
-    const own = this.#ofLanes(vectors, block);
+  /** Vectors of the elements up to each one, from vectors of the elements. */
+  upTo(vectors: readonly Expr[], { turn, ofLanes }: ScanTurn, block: Block): readonly Expr[] {
+    const { lanes, inRow, names, buffers, ranges, at } = this.#place;
+    const { inWarp, stride, warps } = dealingOf(this.#place);
+    const own = this.#ofLanes(vectors, ofLanes, block);
     const last = own[this.#reversed ? 0 : lanes - 1]!;
-    const together = Math.min(threads, warpThreads);
-    const thread = simplify(mod(inRow, together), ranges);
-    const order = { threads: together, thread, reversed: this.#reversed };
+    const thread = simplify(mod(inRow, inWarp), ranges);
+    const order = { threads: inWarp, thread, stride, reversed: this.#reversed };
     const warp = prefixInHalves(this.#monoid, last, order, { names, buffers, block, at });
     const carried = this.#carried.map((name, i) => {
       const { dtype } = this.#monoid.components[i]!;
       return freeze(loadExpr(name, [0], { dtype, lanes: 1 }), names, block);
     });
-    const others = threads > warpThreads ? this.#ofWarps(warp.total, turn, block) : undefined;
+    const others = warps > 1 ? this.#ofWarps(warp.total, turn, block) : undefined;
     const outside = others ? this.#combine(carried, others.before, block) : carried;
     const before = this.#combine(outside, warp.before, block);
     const all = this.#combine(carried, others?.total ?? warp.total, block);
@@ -93,7 +85,11 @@ export class RowScan {
   }
 
   /** For each lane, the tuple of the lanes of its thread up to it. */
-  #ofLanes(vectors: readonly Expr[], block: Block): readonly (readonly Expr[])[] {
+  #ofLanes(
+    vectors: readonly Expr[],
+    conditions: readonly Condition[],
+    block: Block,
+  ): readonly (readonly Expr[])[] {
     const { lanes } = this.#place;
     const whole = vectors.map((v) => block.bind(v));
     const elements = Array.from({ length: lanes }, (_, lane) =>
@@ -102,7 +98,8 @@ export class RowScan {
         return block.bind({ kind: "extract", dtype: operand.dtype, lanes: 1, operand, lane });
       }),
     );
-    const ordered = this.#reversed ? elements.toReversed() : elements;
+    const there = elements.map((element, lane) => this.#where(conditions, lane, element, block));
+    const ordered = this.#reversed ? there.toReversed() : there;
     const found: (readonly Expr[])[] = [];
     for (const lane of ordered) {
       const before = found.at(-1);
@@ -111,36 +108,36 @@ export class RowScan {
     return this.#reversed ? found.toReversed() : found;
   }
 
+  /** An element of a vector where its conditions hold, else the identity. */
+  #where(
+    conditions: readonly Condition[],
+    lane: number,
+    element: readonly Expr[],
+    block: Block,
+  ): readonly Expr[] {
+    const { ranges } = this.#place;
+    const own = substituteConditions(conditions, new Map([[laneName, lane]]));
+    return reduceConditions(own, ranges).reduce<readonly Expr[]>((values, { kind, expr }) => {
+      invariant(kind === "nonNegative", () => `${this.#place.at} has elements at one place`);
+      const least: Expr = { kind: "literal", dtype: "i32", lanes: 1, value: -1 };
+      const index: Expr = { kind: "index", dtype: "i32", lanes: 1, expr, laneStep: 0 };
+      const operands = [least, index];
+      const is: Expr = { kind: "apply", dtype: "bool", lanes: 1, op: "less", operands };
+      const [isThere, nothing] = [block.bind(is), this.#identity(block)];
+      return values.map((v, i) => block.bind(selectOf(isThere, v, nothing[i]!)));
+    }, element);
+  }
+
   /** What the warps before have together, and all of the row. */
   #ofWarps(
     own: readonly Expr[],
     turn: IndexExpr,
     block: Block,
   ): { readonly before: readonly Expr[]; readonly total: readonly Expr[] } {
-    const { threads, thread, inRow, row, names, ranges } = this.#place;
-    const warps = threads / warpThreads;
-    const place = simplify(mod(turn, places), ranges);
-    const warp = simplify(floorDiv(inRow, warpThreads), ranges);
-    const isFirst: Condition = { kind: "zero", expr: mod(thread, warpThreads) };
-    block.branch([isFirst], (inside) => {
-      own.forEach((value, i) => {
-        inside.push(storeTo(this.#parts[i]!, [place, row, warp], value));
-      });
-    });
-    block.push({ kind: "barrier", scope: "instance" });
-    const read = own.map(({ dtype }, i) => {
-      const atOnce = Math.min(warps, (8 * vectorBytes) / dtypes[dtype].bits);
-      return Array.from({ length: warps / atOnce }, (_, n) => {
-        const from = [place, row, constant(n * atOnce)];
-        const type = { dtype, lanes: atOnce };
-        const guarded = { guard: [], fill: zeroOf(dtype) };
-        const vector = freeze(loadExpr(this.#parts[i]!, from, type, guarded), names, block);
-        return Array.from({ length: atOnce }, (_, lane): Expr => {
-          return { kind: "extract", dtype, lanes: 1, operand: vector, lane };
-        });
-      }).flat();
-    });
-    const parts = Array.from({ length: warps }, (_, n) => read.map((r) => block.bind(r[n]!)));
+    const place = simplify(mod(turn, places), this.#place.ranges);
+    const warp = warpOfRow(this.#place);
+    const read = meetWarps(own, this.#parts, this.#place, block, [place]);
+    const parts = read.map((part) => part.map((v) => block.bind(v)));
     const identity = this.#identity(block);
     const number: Expr = { kind: "index", dtype: "i32", lanes: 1, expr: warp, laneStep: 0 };
     const earlier = parts.map((part, n) => {
@@ -174,7 +171,7 @@ export class RowScan {
   ): readonly Expr[] {
     const { lanes, names } = this.#place;
     const cells = this.#identity(block).map((value, i) => {
-      const name = this.#make("element", "register", this.#monoid.components[i]!.dtype, [1], lanes);
+      const name = this.#make("element", this.#monoid.components[i]!.dtype, lanes);
       block.push(storeTo(name, [0], splatOf(value, lanes, block)));
       return name;
     });
@@ -189,16 +186,11 @@ export class RowScan {
     });
   }
 
-  #make(
-    stem: string,
-    scope: "register" | "shared",
-    dtype: DType,
-    extents: readonly number[],
-    lanes = 1,
-  ): string {
+  /** A cell of registers. */
+  #make(stem: string, dtype: DType, lanes = 1): string {
     const name = this.#place.names.freshBuffer(stem);
-    const shape = extents.map((e) => constant(e));
-    this.#place.buffers.push({ name, kind: "scratch", scope, dtype, lanes, shape });
+    const shape = [constant(1)];
+    this.#place.buffers.push({ name, kind: "scratch", scope: "register", dtype, lanes, shape });
     return name;
   }
 }

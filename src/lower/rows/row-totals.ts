@@ -13,8 +13,8 @@
 import { loadExpr, storeTo } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
 import { sentLanes } from "../../schedule/rows/rows-form.ts";
-import { type Condition, less } from "../../semantics/condition.ts";
-import { type DType, dtypes, zeroOf } from "../../semantics/dtype.ts";
+import { less } from "../../semantics/condition.ts";
+import { type DType, zeroOf } from "../../semantics/dtype.ts";
 import {
   constant,
   floorDiv,
@@ -38,18 +38,18 @@ import {
 import { reduceConditions } from "../conditions.ts";
 import { combinePairwise, exchangeInHalves, freeze, lanesOf } from "../exchange.ts";
 import { registerTile } from "../tiles.ts";
-import type { RowPlace } from "./row-scan.ts";
+import { makeParts, meetWarps, type RowPlace } from "./row-warps.ts";
 
 const warpThreads = 32;
-/** Partial results of warps that a thread reads at once, and their bytes. */
+/** Partial results of warps that a thread has at once. */
 const mostAtOnce = 4;
-const vectorBytes = 16;
 
 /** Where the threads of rows are that fold them. */
 export interface TotalPlace extends RowPlace {
   /** The thread's variable. */
   readonly threadName: string;
-  readonly across: boolean;
+  /** Rows of a vector of a thread. */
+  readonly lanes: number;
   /** Threads of a row that combine in their warp first. */
   readonly inWarp: number;
   /** Blocks of a cluster that share the row, the block's number among them, and which of the exchanges this is. */
@@ -57,7 +57,7 @@ export interface TotalPlace extends RowPlace {
 }
 
 /**
- * One tuple a row from those of a thread's lanes (along a row), or a vector of tuples (across).
+ * One tuple a row from those of a thread's lanes, or a vector of tuples where those are rows.
  * @param own what the thread has, a value a component, of as many lanes as the thread's vectors or of one
  */
 export function totalOfRow(
@@ -66,11 +66,12 @@ export function totalOfRow(
   place: TotalPlace,
   block: Block,
 ): readonly Expr[] {
-  const { threads, across, exchange } = place;
-  if (across) return acrossRows(own, monoid, place, block);
-  const lanes = own[0]!.lanes;
-  const ofThread = combinePairwise(monoid, lanesOf(own, lanes), block);
-  const ofWarp = exchangeInHalves(monoid, ofThread, place.inWarp, { ...place, block });
+  const { threads, across, inWarp, exchange } = place;
+  if (place.lanes > 1) return acrossRows(own, monoid, place, block);
+  const ofThread = combinePairwise(monoid, lanesOf(own, own[0]!.lanes), block);
+  if (across) return acrossRows(ofThread, monoid, place, block);
+  const order = { threads: inWarp, stride: 1 };
+  const ofWarp = exchangeInHalves(monoid, ofThread, order, { ...place, block });
   const ofBlock = threads > warpThreads ? ofWarps(ofWarp, monoid, place, block) : ofWarp;
   if (!exchange) return ofBlock;
   const spread = ofBlock.map((operand): Expr => {
@@ -81,34 +82,16 @@ export function totalOfRow(
   return totals.map((name, i) => freeze(load(name, [0], own[i]!.dtype, 1), place.names, block));
 }
 
-/** One tuple from those of the warps of the row: each warp leaves its own, all threads read all. */
+/** One tuple from those of the warps of the row. */
 function ofWarps(
   own: readonly Expr[],
   monoid: Monoid,
-  { threads, rows, thread, inRow, row, ranges, names, buffers }: TotalPlace,
+  place: TotalPlace,
   block: Block,
 ): readonly Expr[] {
-  const warps = threads / warpThreads;
-  const places = own.map(({ dtype }) =>
-    sharedBuffer(dtype, [rows, warps], { names, buffers, stem: "parts" }),
-  );
-  const warp = floorDiv(inRow, warpThreads);
-  const isFirst: Condition = { kind: "zero", expr: mod(thread, warpThreads) };
-  block.branch([isFirst], (inside) => {
-    own.forEach((value, i) => {
-      inside.push(storeTo(places[i]!, [row, simplify(warp, ranges)], value));
-    });
-  });
-  block.push({ kind: "barrier", scope: "instance" });
-  const widest = Math.max(...own.map(({ dtype }) => dtypes[dtype].bits));
-  const atOnce = Math.min(mostAtOnce, (8 * vectorBytes) / widest, warps);
-  const parts = Array.from({ length: warps / atOnce }, (_, n) => {
-    const read = own.map(({ dtype }, i) =>
-      freeze(load(places[i]!, [row, n * atOnce], dtype, atOnce), names, block),
-    );
-    return lanesOf(read, atOnce);
-  });
-  return combinePairwise(monoid, parts.flat(), block);
+  const types = own.map(({ dtype }) => dtype);
+  const parts = makeParts(types, { stem: "parts" }, place);
+  return combinePairwise(monoid, meetWarps(own, parts, place, block), block);
 }
 
 function load(buffer: string, at: readonly IndexLike[], dtype: DType, lanes: number): Expr {
@@ -136,8 +119,9 @@ function acrossRows(
   const { threads, rows: beside, lanes, thread, row, ranges, names, buffers } = place;
   const shared = place.inWarp;
   const context = { names, buffers, block, at: place.at };
+  const order = { threads: shared, stride: beside };
   const tuples = lanesOf(own, lanes).map((tuple) =>
-    shared > 1 ? exchangeInHalves(monoid, tuple, shared * beside, context, beside) : tuple,
+    shared > 1 ? exchangeInHalves(monoid, tuple, order, context) : tuple,
   );
   const ofWarp = own.map(({ dtype }, i): Expr => {
     const operands = tuples.map((tuple) => block.bind(tuple[i]!));

@@ -33,6 +33,11 @@ const acrossThreads = [128, 256, 512, 1024] as const;
 const partCounts = [1, 2, 4, 8] as const;
 /** Threads of a block that has a part of one row. */
 const partThreads = [256, 512, 1024] as const;
+/** Of rows that are scanned across: rows beside each other, elements of a thread at once, and how many of these are tried. */
+const scannedBeside = [4, 8, 16, 32, 64] as const;
+const itemCounts = [16, 8, 4, 2, 1] as const;
+const itemKinds = 2;
+const warpThreads = 32;
 
 export function enumerateRows(
   region: Region,
@@ -42,8 +47,12 @@ export function enumerateRows(
   const form = rowsForm(region);
   if (typeof form === "string" || !isWorth(region, form)) return [];
   const of = { region, form, limits, hasClusters };
-  const found = isAcross(region, form) ? acrossRows(of) : alongRows(of);
-  return [...found].filter((d) => rowsFault(d, form) === undefined);
+  return [...candidatesOf(of)].filter((d) => rowsFault(d, form) === undefined);
+}
+
+function candidatesOf(of: Rows): Generator<RowsDirective> {
+  if (!isAcross(of.region, of.form)) return alongRows(of);
+  return of.form.statements.some((s) => s.work === "scan") ? scannedAcross(of) : acrossRows(of);
 }
 
 interface Rows {
@@ -55,7 +64,7 @@ interface Rows {
 
 function* alongRows({ region, form, limits, hasClusters }: Rows): Generator<RowsDirective> {
   const statement = region.statements.at(-1)!.name;
-  const plain = { kind: "rows", statement, across: false } as const;
+  const plain = { kind: "rows", statement, across: false, items: 1 } as const;
   for (const lanes of laneCounts(region, form, elementLoop)) {
     for (const threads of threadCounts) {
       if (threads > usualThreads && (threads * lanes) / 2 >= form.mostElements) continue;
@@ -80,7 +89,7 @@ function* alongRows({ region, form, limits, hasClusters }: Rows): Generator<Rows
 /** Blocks of lines of neighbouring rows, whose threads share the elements out among them. */
 function* acrossRows({ region, form, limits, hasClusters }: Rows): Generator<RowsDirective> {
   const statement = region.statements.at(-1)!.name;
-  const plain = { kind: "rows", statement, across: true } as const;
+  const plain = { kind: "rows", statement, across: true, items: 1 } as const;
   for (const lanes of laneCounts(region, form, rowLoop(form.rows.length - 1))) {
     for (const rows of besideCounts) {
       for (const size of acrossThreads) {
@@ -90,6 +99,33 @@ function* acrossRows({ region, form, limits, hasClusters }: Rows): Generator<Row
           if (parts > 1 && form.mostElements < 2 * threads * parts) continue;
           for (const keep of rowKeepers) yield { ...plain, threads, lanes, rows, parts, keep };
         }
+      }
+    }
+  }
+}
+
+/** A thread has elements behind each other of one row, and its neighbours those of the rows beside it. */
+function* scannedAcross({ region, form, limits }: Rows): Generator<RowsDirective> {
+  const statement = region.statements.at(-1)!.name;
+  const plain = { kind: "rows", statement, lanes: 1, across: true, parts: 1 } as const;
+  const length = constantValue(form.length);
+  if (length === undefined) {
+    // Of an open number of turns it is not proved that warps which meet in them wait for each other.
+    for (const rows of scannedBeside) {
+      const threads = Math.max(1, warpThreads / rows);
+      yield { ...plain, threads, items: 1, rows, keep: "memory" };
+    }
+    return;
+  }
+  const itemsOfRow = itemCounts.filter((n) => n < 2 * length).slice(0, itemKinds);
+  const beside = constantValue(form.rows.at(-1)!) ?? Infinity;
+  for (const rows of scannedBeside.filter((n) => n === scannedBeside[0] || n < 2 * beside)) {
+    for (const size of acrossThreads) {
+      const threads = size / rows;
+      if (size > limits.threadsPerBlock) continue;
+      for (const items of itemsOfRow) {
+        if (threads > 1 && (threads * items) / 2 >= form.mostElements) continue;
+        for (const keep of rowKeepers) yield { ...plain, threads, items, rows, keep };
       }
     }
   }
@@ -114,13 +150,15 @@ function isAcross({ tensors }: Region, { statements, rows }: RowsForm): boolean 
 
 /**
  * Loops bound to threads do as well for what reads and writes a row once, unless it is scanned, folded to several
- * values at once, or short. What is scanned along another axis than the nearest has lines enough for threads.
+ * values at once, or short. What is scanned along another axis than the nearest is read across.
  */
 function isWorth(region: Region, form: RowsForm): boolean {
   const { statements } = region;
   const scans = form.statements.filter((s) => s.work === "scan");
-  if (scans.length > 0)
-    return scans.every(({ statement }) => statement.writes.every((w) => isNear(w)));
+  if (scans.length > 0) {
+    const isAlong = scans.every(({ statement }) => statement.writes.every((w) => isNear(w)));
+    return isAlong || isAcross(region, form);
+  }
   const [first] = form.statements;
   const reduction = first?.statement.reduction;
   const isShort = form.mostElements <= shortLine && first!.statement.reads.some((r) => isNear(r));

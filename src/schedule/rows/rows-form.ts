@@ -6,6 +6,7 @@
  */
 import type { Access, Loop, Region, Statement, Write } from "../../region/nest.ts";
 import { accessKey, renameVariables } from "../../region/statement.ts";
+import { type Condition, printCondition } from "../../semantics/condition.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import {
   constantValue,
@@ -46,6 +47,8 @@ export interface RowsForm {
   /** Elements of a row, and at most. */
   readonly length: IndexExpr;
   readonly mostElements: number;
+  /** Elements that there are, where some rows end earlier: the guard of all statements over elements. */
+  readonly ends: readonly Condition[];
   /** Tensors that one statement makes and a later one reads: a value a row, or one an element. */
   readonly made: ReadonlyMap<string, "row" | "element">;
 }
@@ -84,9 +87,19 @@ function makeForm(region: Region): RowsForm | string {
   if (typeof statements === "string") return statements;
   const made = madeTensors(statements);
   if (typeof made === "string") return made;
+  const ends = endsOf(statements);
+  if (typeof ends === "string") return ends;
   const mostElements = rangeOf(along.extent, symbolRanges(region)).max;
   if (!Number.isFinite(mostElements)) return "a row has no greatest length";
-  return { statements, rows, length: along.extent, mostElements, made };
+  return { statements, rows, length: along.extent, mostElements, ends, made };
+}
+
+/** The guard of all statements over elements. */
+function endsOf(statements: readonly RowStatement[]): readonly Condition[] | string {
+  const guards = statements.filter((s) => s.work !== "once").map((s) => s.statement.guard);
+  const texts = new Set(guards.map((guard) => guard.map(printCondition).join(" and ")));
+  const [ends = []] = guards;
+  return texts.size > 1 || ends.length > 1 ? "its statements cover different parts of a row" : ends;
 }
 
 /**
@@ -110,8 +123,8 @@ function inCommonNames(
     let fault = "";
     for (const way of ways[before.length]!) {
       const some = [...before, way];
-      const made = madeTensors(some);
-      const all = typeof made === "string" ? made : choose(some);
+      const faults = [madeTensors(some), endsOf(some)].filter((found) => typeof found === "string");
+      const all = faults[0] ?? choose(some);
       if (typeof all !== "string") return all;
       fault ||= all;
     }
@@ -130,7 +143,7 @@ function rowStatements(
   if (typeof scan === "string") return scan;
   const source = scan?.fold ?? given;
   const { name, loops, guard, indirects, writes, reduction } = source;
-  if (guard.length > 0 || indirects.length > 0) return `${name} covers a part, or reads indices`;
+  if (indirects.length > 0) return `${name} reads indices`;
   if (writes.some((w) => w.combine !== "overwrite")) return `${name} updates in place`;
   if (reduction?.numericClass === "approximates") return `${name} may not be reassociated`;
   if (reduction?.monoid.components.some(({ dtype }) => !exchangedTypes.has(dtype)))
@@ -147,8 +160,10 @@ function rowStatements(
       ? [[...space, ...inner]]
       : space.toReversed().map((l) => [...space.filter((other) => other !== l), l]);
   const extents = [...rows, length].map((e) => e.key);
-  const fitting = orders.filter((order) => order.every((l, i) => l.extent.key === extents[i]));
-  if (fitting.length === 0) return `${name} has other extents`;
+  const long = orders.filter((order) => order.every((l, i) => l.extent.key === extents[i]));
+  if (long.length === 0) return `${name} has other extents`;
+  const fitting = long.filter((order) => guard.every((c) => isEnd(c, order[rows.length])));
+  if (fitting.length === 0) return `${name} covers a part`;
   const work = scan ? "scan" : reduction ? "fold" : isOnce ? "once" : "map";
   const reversed = scan?.reversed ? { reversed: true } : {};
   return fitting.map((order) => {
@@ -158,6 +173,12 @@ function rowStatements(
     const statement = renameVariables(source, (n) => names.get(n) ?? n);
     return { statement, work, ...reversed, loops: order.map((l) => l.name) };
   });
+}
+
+/** Whether a condition says from where on, or up to where, there are elements of a row. */
+function isEnd({ kind, expr }: Condition, element: Loop | undefined): boolean {
+  const step = element && splitLinear(expr, element.name)?.coefficient;
+  return kind === "nonNegative" && (step === 1 || step === -1);
 }
 
 /** Everything that is read of what the region makes is what its own row, or element, made before. */
@@ -262,9 +283,39 @@ export function sharedReads(
   return [...readers.values()].filter((r) => r.count > 1).map((r) => r.access);
 }
 
-/** Neighbours in a row that are one vector. */
-export function elementLanes({ across, lanes }: RowsDirective): number {
-  return across ? 1 : lanes;
+/** Lanes of a thread's vector that are elements behind each other of a row. */
+export function elementLanes({ across, lanes, items }: RowsDirective): number {
+  return across ? items : lanes;
+}
+
+/** Lanes that are rows beside each other, of one element each; where there are several, all are. */
+export function rowLanes({ across, lanes }: RowsDirective): number {
+  return across ? lanes : 1;
+}
+
+/** Lanes of a thread's vector. */
+export function vectorLanes(d: RowsDirective): number {
+  return elementLanes(d) * rowLanes(d);
+}
+
+/** How the threads of a row lie in warps. */
+export interface RowDealing {
+  /** Of a row, in one warp. */
+  readonly inWarp: number;
+  /** From one of them to the next. */
+  readonly stride: number;
+  /** Warps that have threads of a row. */
+  readonly warps: number;
+}
+
+export function dealingOf({
+  threads,
+  rows,
+  across,
+}: Pick<RowsDirective, "threads" | "rows" | "across">): RowDealing {
+  const stride = across ? Math.min(rows, warpThreads) : 1;
+  const inWarp = Math.min(threads, warpThreads / stride);
+  return { inWarp, stride, warps: threads / inWarp };
 }
 
 /** Vectors that a thread takes of a row, the last of which may be outside. */
@@ -293,6 +344,18 @@ function isCut({ statements }: RowsForm): boolean {
   );
 }
 
+/** Whether all elements of each vector are in the row, or none. */
+export function endsWhole({ length, ends }: RowsForm, d: RowsDirective): boolean {
+  const lanes = elementLanes(d);
+  if (lanes === 1) return true;
+  const whole = ends.every(({ expr }) => {
+    const { rest, coefficient } = splitLinear(expr, elementLoop)!;
+    const first = rest.constant + (coefficient < 0 ? 1 : 0);
+    return [first, ...rest.terms.map((t) => t.coefficient)].every((n) => n % lanes === 0);
+  });
+  return whole && (constantValue(length) ?? 1) % lanes === 0;
+}
+
 /** Partial results of the same rows that a thread takes from shared memory, where more need not be. */
 const mostPartial = 16;
 
@@ -300,10 +363,9 @@ const mostPartial = 16;
  * Neighbours among the threads of a row that combine in their warp first; across rows only as many as leave few
  * partial results, since each is a vector.
  */
-export function combinedInWarp({ threads, rows, across }: RowsDirective): number {
-  if (!across) return Math.min(threads, warpThreads);
-  const most = Math.min(threads, Math.max(1, warpThreads / rows));
-  return Math.min(most, Math.max(1, threads / mostPartial));
+export function combinedInWarp(d: RowsDirective): number {
+  const { inWarp } = dealingOf(d);
+  return d.across ? Math.min(inWarp, Math.max(1, d.threads / mostPartial)) : inWarp;
 }
 
 /** Blocks of a cluster that every device takes, and values of a vector that they send each other. */
@@ -316,13 +378,14 @@ function isPower(n: number): boolean {
 
 /** Why no block can work so on rows, or undefined. */
 export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined {
-  if (![d.threads, d.lanes].every(isPower)) return "threads and lanes are powers of two";
+  if (![d.threads, d.lanes, d.items].every(isPower))
+    return "threads, lanes and items are powers of two";
   if (!Number.isSafeInteger(d.rows) || d.rows < 1) return "rows of a block are a positive integer";
   const threads = d.threads * d.rows;
   if (threads > mostThreads || threads % warpThreads !== 0)
     return `${threads} threads are not 1 to ${mostThreads / warpThreads} whole warps`;
   if (d.rows > 1 && form.rows.length === 0) return "there is one row";
-  if (d.lanes > mostLanes) return `vectors have at most ${mostLanes} lanes`;
+  if (Math.max(d.lanes, d.items) > mostLanes) return `vectors have at most ${mostLanes} lanes`;
   const lengthwise = d.across ? acrossFault(d, form) : alongFault(d, form);
   const why = lengthwise ?? partsFault(d, form) ?? scansFault(d, form);
   if (why !== undefined) return why;
@@ -330,26 +393,36 @@ export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined 
     return "no statement makes elements that it could compute again";
   if (d.keep !== "memory" && constantValue(form.length) === undefined)
     return `rows of ${form.length.key} elements have no registers of their own`;
-  const kept = chunksOf(form, d) * d.lanes;
+  const kept = chunksOf(form, d) * vectorLanes(d);
   const most = d.across || d.parts > 1 ? mostKeptWhole : mostKept;
   if (d.keep !== "memory" && kept > most)
     return `a thread would keep ${kept} elements of its rows, more than ${most}`;
   return undefined;
 }
 
-function alongFault({ lanes }: RowsDirective, form: RowsForm): string | undefined {
-  const length = constantValue(form.length);
-  if (lanes === 1 || (length !== undefined && length % lanes === 0)) return undefined;
-  return `rows of ${form.length.key} elements are not whole vectors of ${lanes}`;
+function alongFault(d: RowsDirective, form: RowsForm): string | undefined {
+  if (d.items > 1) return "elements behind each other along memory are the lanes of a vector";
+  if (d.lanes === 1 || (constantValue(form.length) !== undefined && endsWhole(form, d)))
+    return undefined;
+  return `rows of ${form.length.key} elements are not whole vectors of ${d.lanes}`;
 }
 
-function acrossFault({ lanes, rows }: RowsDirective, form: RowsForm): string | undefined {
+function acrossFault(d: RowsDirective, form: RowsForm): string | undefined {
+  const { lanes, items, rows } = d;
   const beside = form.rows.at(-1);
   if (!beside) return "there is one row, and none beside it";
   if (!isPower(rows)) return "vectors beside each other are a power of two";
+  if (lanes > 1 && items > 1) return "a vector has several rows or several elements, not both";
   const count = constantValue(beside);
-  if (lanes === 1 || (count !== undefined && count % lanes === 0)) return undefined;
-  return `${beside.key} rows are not whole vectors of ${lanes}`;
+  if (lanes > 1 && (count === undefined || count % lanes !== 0))
+    return `${beside.key} rows are not whole vectors of ${lanes}`;
+  const last = rowLoop(form.rows.length - 1);
+  if (lanes > 1 && form.ends.some(({ expr }) => variablesOf(expr).has(last)))
+    return "rows beside each other end at different elements";
+  if (items === 1) return undefined;
+  const isWhole = endsWhole(form, d) || form.statements.every((s) => s.work !== "fold");
+  if (constantValue(form.length) !== undefined && isWhole) return undefined;
+  return `rows of ${form.length.key} elements are not whole vectors of ${items}`;
 }
 
 /** What blocks of a cluster do not tell each other. */
@@ -371,10 +444,12 @@ function partsFault(d: RowsDirective, form: RowsForm): string | undefined {
 function scansFault(d: RowsDirective, form: RowsForm): string | undefined {
   const scanned = form.statements.filter((s) => s.work === "scan");
   if (scanned.length === 0) return undefined;
-  if (d.across || d.parts > 1) return "what is scanned along rows is one block's";
+  if (d.parts > 1) return "what is scanned along rows is one block's";
+  if (rowLanes(d) > 1) return "what is scanned has the lanes of one row";
   const length = constantValue(form.length) ?? 1;
-  if (isCut(form) && length % (d.threads * d.lanes) !== 0)
-    return `parts of ${form.length.key} elements are not whole turns of ${d.threads * d.lanes}`;
+  const turn = d.threads * elementLanes(d);
+  if (isCut(form) && length % turn !== 0)
+    return `parts of ${form.length.key} elements are not whole turns of ${turn}`;
   const isRead = scanned.some((s) => s.statement.writes.some((w) => form.made.has(w.tensor)));
   if (isRead && d.keep !== "registers") return "what is scanned is read again, and kept nowhere";
   return undefined;

@@ -4,7 +4,8 @@
  * all elements up to each one, which may be grouped in any way that a fold may; or why it has no such form.
  */
 import type { Access, Loop, Statement } from "../../region/nest.ts";
-import { substituteVariables } from "../../region/statement.ts";
+import { substituteConditions, substituteVariables } from "../../region/statement.ts";
+import { printCondition } from "../../semantics/condition.ts";
 import type { ReduceKind } from "../../semantics/core-ops.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { add, splitLinear, sub, substitute, variable } from "../../semantics/index-expr.ts";
@@ -47,7 +48,7 @@ export function scannedAs(dtype: DType): DType {
 }
 
 export function scanForm(source: Statement): ScanForm | string {
-  const { name, loops, reads, body, writes, reduction, finish, finishReads } = source;
+  const { name, loops, guard, reads, body, writes, reduction, finish, finishReads } = source;
   const scans = loops.filter((l) => l.kind === "scan");
   const [write, ...otherWrites] = writes;
   const [loop, ...otherLoops] = scans;
@@ -59,11 +60,13 @@ export function scanForm(source: Statement): ScanForm | string {
   if (own.length !== 1 || at === undefined) return `${name} does not read itself once`;
   const before = reads[at]!;
   const step = new Map([[loop.name, add(variable(loop.name), -1)]]);
+  const [first, ...rest] = before.guard.map(printCondition);
+  const isThere = substituteConditions(guard, step).map(printCondition);
   const isBefore =
     before.index.every((e, i) => e.key === substitute(write.index[i]!, step).key) &&
-    before.guard.length === 1 &&
-    before.guard[0]!.kind === "nonNegative" &&
-    before.guard[0]!.expr.key === add(variable(loop.name), -1).key;
+    first === printCondition({ kind: "nonNegative", expr: add(variable(loop.name), -1) }) &&
+    // Where the step before is none of the statement's, it reads nothing.
+    rest.every((c) => isThere.includes(c));
   if (!isBefore) return `${name} reads itself elsewhere than one step back`;
   const value = body[0]!;
   const kind = value.kind === "apply" ? kinds[value.op] : undefined;

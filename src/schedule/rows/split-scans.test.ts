@@ -1,16 +1,23 @@
 import { describe, expect, it } from "vitest";
 import { compileModel } from "../../compile.ts";
+import { priceRegion } from "../../cost/region-price.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { tensorType } from "../../graph/tensor-type.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runNests } from "../../interp/nest.ts";
+import { runProgram } from "../../interp/program.ts";
+import { lowerProgram } from "../../lower/lower-program.ts";
+import { validateProgram } from "../../program/validate/validate.ts";
 import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
 import type { DType } from "../../semantics/dtype.ts";
-import { randomRef } from "../../semantics/tensor.ts";
+import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
+import { applySchedule } from "../apply.ts";
+import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
+import { decideSchedule } from "../legality/legality.ts";
 import { splitFold } from "../products/split-products.ts";
 import { rowsForm } from "./rows-form.ts";
 import { splitScan } from "./split-scans.ts";
@@ -36,16 +43,17 @@ interface Scan {
   readonly exclusive: boolean;
   readonly reverse: boolean;
   readonly kind?: "sum" | "prod";
+  readonly axis?: number;
 }
 
-function scanGraph({ dtype, shape, exclusive, reverse, kind = "sum" }: Scan): Graph {
+function scanGraph({ dtype, shape, exclusive, reverse, kind = "sum", axis = 1 }: Scan): Graph {
   const g = new GraphBuilder("scan");
   const x = g.input("x", tensorType(dtype, ...shape));
-  return g.finish([g.node("cumulative", [x], { kind, axis: 1, exclusive, reverse })]);
+  return g.finish([g.node("cumulative", [x], { kind, axis, exclusive, reverse })]);
 }
 
-/** What the statements of the regions make of x, one after another. */
-function resultOf(regions: readonly Region[], output: string, x: ReturnType<typeof randomRef>) {
+/** The regions, one after another, as a program. */
+function nestsOf(regions: readonly Region[], output: string): NestProgram {
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
   for (const { tensors: own } of regions) {
     for (const [name, { role, ...rest }] of own) {
@@ -53,12 +61,41 @@ function resultOf(regions: readonly Region[], output: string, x: ReturnType<type
     }
   }
   const [input] = [...tensors.values()].filter((t) => t.role === "input");
-  const program: NestProgram = {
+  return {
     ...{ name: "r", symbols: [], tensors, inputs: [input!.name], outputs: [output] },
     items: regions.flatMap((r) => r.statements.map((s) => ({ kind: "statement", statement: s }))),
   };
-  const given = new Map([[input!.name, x]]);
+}
+
+/** What the statements of the regions make of x. */
+function resultOf(regions: readonly Region[], output: string, x: ReturnType<typeof randomRef>) {
+  const program = nestsOf(regions, output);
+  const given = new Map([[program.inputs[0]!, x]]);
   return valuesOf(take(runNests(program, { given, symbols: new Map() }))[0]!);
+}
+
+/** What kernels of the regions make of x, each the cheapest of its own, proved together. */
+function kernelResult(regions: readonly Region[], output: string, x: ReturnType<typeof randomRef>) {
+  const scheduled = regions.map((region) => {
+    const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
+      const applied = applySchedule(region, schedule);
+      if (!applied.ok || (region.statements.length > 1 && !applied.value.rows)) return [];
+      return [{ scheduled: applied.value, ns: priceRegion(applied.value, target).estimateNs }];
+    });
+    priced.sort((a, b) => a.ns - b.ns);
+    return take(decideSchedule(priced[0]!.scheduled));
+  });
+  const nests = nestsOf(regions, output);
+  const { program } = take(lowerProgram({ nests, scheduled, requires: [], states: [] }, target));
+  take(validateProgram(program));
+  const { data } = fromRef(x);
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const contents = new Map([[nests.inputs[0]!, bytes]]);
+  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 3 });
+  if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
+  const found = fromRef(x);
+  new Uint8Array(found.data.buffer).set(outcome.contents.get(output)!);
+  return valuesOf(toRef(found));
 }
 
 describe("a scan in parts", () => {
@@ -79,14 +116,31 @@ describe("a scan in parts", () => {
     expect(resultOf(cut!, output, x)).toEqual(want);
     // Each is rows for blocks again.
     for (const part of cut!.slice(1)) expect(typeof rowsForm(part)).not.toBe("string");
-    expect(splitScan(region, 7, 132)).toEqual([]);
     expect(splitScan(region, 8, 0)).toEqual([]);
   });
 
-  it.each([66_000, 100_000, 1_000_000, 128_256])(
+  it.each([
+    { dtype: "i32", shape: [2, 2100], exclusive: false, reverse: false },
+    { dtype: "i64", shape: [1, 2301], exclusive: true, reverse: true },
+    { dtype: "u8", shape: [2, 2064], exclusive: false, reverse: true },
+    { dtype: "i32", shape: [2048, 6], axis: 0, exclusive: true, reverse: false },
+    { dtype: "i32", shape: [2176, 40], axis: 0, exclusive: false, reverse: true },
+    { dtype: "i64", shape: [2, 2101, 3], exclusive: false, reverse: false },
+  ] as const)("ends with the line, and lies along any axis, in kernels too: %o", (scan) => {
+    const graph = scanGraph(scan);
+    const { region } = compiled(graph).regions[0]!.scheduled;
+    const output = region.statements.at(-1)!.writes[0]!.tensor;
+    const x = randomRef(scan.dtype, scan.shape, new Rng(8));
+    const want = valuesOf(take(runGraph(graph, [x]))[0]!);
+    const [cut] = splitScan(region, 8, 132);
+    expect(resultOf(cut!, output, x)).toEqual(want);
+    expect(kernelResult(cut!, output, x)).toEqual(want);
+  });
+
+  it.each([66_000, 100_003, 1_000_000, 1_000_001, 128_256])(
     "of %i elements is proved, in parts or not",
     (length) => {
-      for (const shape of [[length], [2, length]]) {
+      for (const shape of [[length], [4, length]]) {
         const g = new GraphBuilder("scan");
         const x = g.input("x", tensorType("f32", ...shape));
         const attrs = {
@@ -95,10 +149,27 @@ describe("a scan in parts", () => {
           exclusive: true,
           reverse: true,
         } as const;
-        compiled(g.finish([g.node("cumulative", [x], attrs)]));
+        const { warnings } = compileModel(
+          { graph: g.finish([g.node("cumulative", [x], attrs)]), weights: noWeights },
+          { target },
+        ) as { readonly warnings: readonly unknown[] };
+        expect(warnings).toEqual([]);
       }
     },
   );
+
+  it("fills the machine with a few long lines of any length, and with lines beside each other", () => {
+    const shapes = (shape: readonly number[], axis: number): readonly string[] => {
+      const scan = { dtype: "f32", shape, axis, exclusive: false, reverse: false } as const;
+      return compiled(scanGraph(scan)).plan.program.kernels.map(({ grid, roles }) => {
+        return `${grid.axes.map((a) => a.extent.key).join("x")} of ${roles[0]!.copies * roles[0]!.threads}`;
+      });
+    };
+    expect(shapes([4, 1_000_000], 1)).toEqual(["1x977 of 64", "4 of 1024", "4x123 of 128"]);
+    expect(shapes([100_000, 8], 0)).toEqual(["49x4 of 128", "2 of 128", "196x1 of 256"]);
+    expect(shapes([4096, 4096], 0)).toEqual(["128 of 512"]);
+    expect(shapes([32, 1024, 64], 1)).toEqual(["32x8 of 256"]);
+  });
 
   it("is proved with the schedule that is cheapest, from either end", () => {
     for (const reverse of [false, true]) {

@@ -1,12 +1,17 @@
 /**
  * Scans of lines that are too few to fill a machine of blocks: a line is cut in parts whose elements are
  * combined first, what is before each part is a scan of those few results, and then each part is scanned by
- * itself and combined with it (Blelloch 1990; "reduce, then scan"). In: regions in order, prices (injected).
+ * itself and combined with it (Blelloch 1990; "reduce, then scan"). The last part may be shorter. In: regions in order, prices (injected).
  * Out: the regions, some as three, with tensors of a value for each part between them, where that costs less.
  */
 import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
-import { substituteAccess, substituteScalar } from "../../region/statement.ts";
+import {
+  substituteAccess,
+  substituteConditions,
+  substituteScalar,
+} from "../../region/statement.ts";
+import { type Condition, less } from "../../semantics/condition.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import {
   add,
@@ -17,6 +22,7 @@ import {
   sub,
   substitute,
   variable,
+  variablesOf,
 } from "../../semantics/index-expr.ts";
 import type { Monoid } from "../../semantics/monoids.ts";
 import { argument, bindArguments } from "../../semantics/scalar-expr.ts";
@@ -29,8 +35,11 @@ const partCounts = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096] as const;
 /** The least elements of a part, and the most that a block keeps of one in registers. */
 const leastPart = 256;
 const mostPart = 16_384;
-/** Lines, of a block each, that every multiprocessor has at least where none is cut. */
+/** What the length of a part is a multiple of: whole turns of the threads of a row. */
+const wholeTurns = 256;
+/** Lines, of a block each, that every multiprocessor has at least where none is cut; beside each other, of a block. */
 const blocksPerCore = 4;
+const linesBeside = 32;
 
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function scansFor(priceOf: (region: Region) => number, limits: BlockLimits): LayOut {
@@ -70,15 +79,27 @@ export function splitScan(
   if (typeof form === "string") return [];
   const extents = statement.loops.map((l) => constantValue(l.extent));
   if (extents.includes(undefined)) return [];
-  const length = constantValue(form.loop.extent)!;
-  const lines = extents.reduce<number>((n, e) => n * e!, 1) / length;
-  const isCut = length % parts === 0 && length / parts >= leastPart && length / parts <= mostPart;
-  return isCut && lines < blocksPerCore * cores
-    ? [new ScanCut(region, statement, form, parts).regions()]
+  const elements = constantValue(form.loop.extent)!;
+  const lines = extents.reduce<number>((n, e) => n * e!, 1) / elements;
+  const isEven = elements % parts === 0 && (elements / parts) % wholeTurns === 0;
+  const length = isEven ? elements / parts : wholeTurns * Math.ceil(elements / parts / wholeTurns);
+  const isCut = elements >= parts * leastPart && length < elements && length <= mostPart;
+  const blocks = lines / (isAlongNearest(statement, form.loop) ? 1 : linesBeside);
+  return isCut && blocks < blocksPerCore * cores
+    ? [new ScanCut(region, statement, form, length).regions()]
     : [];
 }
 
-/** A scan whose loop is cut in `parts`; all of the three regions count its steps as the scan does. */
+/** Whether neighbours in a line are neighbours in memory. */
+function isAlongNearest({ writes }: Statement, { name }: Loop): boolean {
+  return variablesOf(writes[0]!.index.at(-1)!).has(name);
+}
+
+/**
+ * A scan whose loop is cut in parts of a length, the last of which ends with the line; parts are counted along memory,
+ * steps within one as the scan does. Parts lie beside the elements of a line: the loop over them is the last over
+ * lines where that is the nearest axis, else the first, and lines beside each other stay so.
+ */
 class ScanCut {
   readonly #region: Region;
   readonly #statement: Statement;
@@ -91,9 +112,13 @@ class ScanCut {
   readonly #part: Loop;
   /** A step, counted from the first of its part. */
   readonly #own: Loop;
+  /** The step of the scan. */
   readonly #step: IndexExpr;
+  /** Steps that there are. */
+  readonly #guard: readonly Condition[];
+  readonly #isNear: boolean;
 
-  constructor(region: Region, statement: Statement, form: ScanForm, parts: number) {
+  constructor(region: Region, statement: Statement, form: ScanForm, length: number) {
     const { fold, loop, reversed } = form;
     this.#region = region;
     this.#reversed = reversed;
@@ -109,16 +134,23 @@ class ScanCut {
         }
       : fold;
     this.#lines = statement.loops.filter((l) => l !== loop);
-    const length = constantValue(loop.extent)! / parts;
-    this.#part = { name: `${loop.name}_part`, extent: constant(parts), kind: "space" };
+    const elements = constantValue(loop.extent)!;
+    const parts = constant(Math.ceil(elements / length));
+    this.#part = { name: `${loop.name}_part`, extent: parts, kind: "space" };
     this.#own = { ...loop, extent: constant(length) };
-    this.#step = add(mul(length, variable(this.#part.name)), variable(loop.name));
+    const first = mul(length, variable(this.#part.name));
+    this.#step = add(reversed ? sub(elements - length, first) : first, variable(loop.name));
+    const end: Condition = reversed
+      ? { kind: "nonNegative", expr: this.#step }
+      : less(this.#step, elements);
+    this.#guard = elements % length === 0 ? [] : [end];
+    this.#isNear = isAlongNearest(statement, loop);
   }
 
   regions(): readonly [Region, Region, Region] {
     const { name, tensors } = this.#region;
     const [folds, before] = [`${name}.parts`, `${name}.before`];
-    const shape = [...this.#lines, this.#part].map((l) => l.extent);
+    const shape = this.#rows().map((l) => l.extent);
     const between = [folds, before].map(
       (tensor) =>
         [tensor, { name: tensor, dtype: this.#dtype, shape, role: "intermediate" }] as const,
@@ -150,7 +182,8 @@ class ScanCut {
     return {
       ...rest,
       ...this.#inParts(),
-      loops: [...this.#lines, this.#part, { ...this.#own, kind: "reduce" }],
+      guard: this.#guard,
+      loops: [...this.#rows(), { ...this.#own, kind: "reduce" }],
       writes: [{ tensor: to, index: this.#place(), combine: "overwrite" }],
     };
   }
@@ -158,16 +191,19 @@ class ScanCut {
   /** What is before each part: the scan of the folds without its own. */
   #before(from: string, to: string): Statement {
     const { name, origin } = this.#statement;
-    const earlier = this.#place(add(variable(this.#part.name), -1));
+    const step = variable(this.#part.name);
+    const placeOf = (e: IndexExpr): readonly IndexExpr[] =>
+      this.#place(this.#reversed ? sub(sub(this.#part.extent, 1), e) : e);
+    const earlier = placeOf(add(step, -1));
     const guard = [{ kind: "nonNegative" as const, expr: add(variable(this.#part.name), -1) }];
     const fill = this.#identity();
     const read = (tensor: string): Access => ({ tensor, index: earlier, guard, fill });
     return {
       ...{ name: `${name}.before`, origin, guard: [], indirects: [], finishReads: [] },
-      loops: [...this.#lines, { ...this.#part, kind: "scan" }],
+      loops: this.#rows({ ...this.#part, kind: "scan" }),
       reads: [read(to), read(from)],
       body: this.#monoid.combine,
-      writes: [{ tensor: to, index: this.#place(), combine: "overwrite" }],
+      writes: [{ tensor: to, index: placeOf(step), combine: "overwrite" }],
     };
   }
 
@@ -181,15 +217,19 @@ class ScanCut {
     const own: Access = {
       tensor: inside,
       index: index.map((e) => substitute(e, last)),
-      guard: [{ kind: "nonNegative", expr: add(variable(this.#own.name), -1) }],
+      guard: [
+        { kind: "nonNegative", expr: add(variable(this.#own.name), -1) },
+        // The part that a line ends with begins within it.
+        ...(this.#reversed ? substituteConditions(this.#guard, last) : []),
+      ],
       fill: this.#identity(),
     };
     const element = bindArguments(
       body[0]!,
       reads.map((a, i) => argument(i + 1, this.#region.tensors.get(a.tensor)!.dtype)),
     );
-    const loops = [...this.#lines, this.#part, this.#own];
-    const plain = { origin, guard: [], indirects: [], finishReads: [] };
+    const loops = [...this.#rows(), this.#own];
+    const plain = { origin, guard: this.#guard, indirects: [], finishReads: [] };
     const scan: Statement = {
       ...{ ...plain, name: `${name}.inside`, loops, reads: [own, ...reads] },
       body: this.#monoid.combine.map((e) => {
@@ -206,7 +246,7 @@ class ScanCut {
     const unguarded = { guard: [], fill: this.#identity() };
     const [whole] = this.#monoid.combine;
     const behind: Statement = {
-      ...{ ...plain, name: `${name}.scan` },
+      ...{ ...plain, name: `${name}.scan`, guard: substituteConditions(this.#guard, along) },
       loops: loops.map((l) => ({ ...l, kind: "space" })),
       reads: [
         { tensor: before, index: this.#place(), ...unguarded },
@@ -231,7 +271,13 @@ class ScanCut {
   }
 
   #place(part: IndexExpr = variable(this.#part.name)): readonly IndexExpr[] {
-    return [...this.#lines.map((l) => variable(l.name)), part];
+    const lines = this.#lines.map((l) => variable(l.name));
+    return this.#isNear ? [...lines, part] : [part, ...lines];
+  }
+
+  /** Loops over the parts of all lines. */
+  #rows(part: Loop = this.#part): readonly Loop[] {
+    return this.#isNear ? [...this.#lines, part] : [part, ...this.#lines];
   }
 
   #identity(): number | bigint {
