@@ -25,7 +25,7 @@ function worst(c: MemoryCase): number {
       .map(({ start, step, count }, i) =>
         Float64Array.from({ length: count }, (_, n) => Number(inputs[i]!.data[start + n * step])),
       );
-    const want = c.line(parts);
+    const want = c.line(parts, line);
     const { start, step, count } = c.placesOf(line);
     expect(want).toHaveLength(count);
     return Array.from(want, (v, n) => Math.abs(v - all[start + n * step]!));

@@ -28,7 +28,7 @@ export interface MemoryCase {
   readonly madeOf: (line: number) => readonly Places[];
   readonly placesOf: (line: number) => Places;
   /** Its results in float64. */
-  readonly line: (operands: readonly Float64Array[]) => ArrayLike<number>;
+  readonly line: (operands: readonly Float64Array[], line: number) => ArrayLike<number>;
   /** The same of torch tensors `t`. */
   readonly torch: string;
 }
@@ -245,8 +245,50 @@ const converted = {
   torch: "t[0].to(torch.bfloat16 if t[0].dtype == torch.float32 else torch.float32)",
 };
 
-function cumulative(g: GraphBuilder, x: ValueId, reverse: boolean): ValueId {
-  return g.node("cumulative", [x], { kind: "sum", axis: 1, exclusive: false, reverse });
+function cumulative(g: GraphBuilder, x: ValueId, reverse: boolean, axis = 1): ValueId {
+  return g.node("cumulative", [x], { kind: "sum", axis, exclusive: false, reverse });
+}
+
+/** Elements of an update, and how many updates there are at most, as many as places. */
+const [updateSize, mostUpdates] = [64, 2 ** 16];
+
+/** Updates of 16 MB, whose places are drawn near the first ones, where most of them meet. */
+function updates(reduction: "add" | "none"): Maker {
+  return (dtype, elements) => {
+    const number = Math.min(mostUpdates, Math.ceil(elements / 1024));
+    const placeOf = (v: number): number =>
+      Math.min(number - 1, Math.trunc(Math.abs(v) * (number / 4)));
+    const places = `(t[2].abs() * ${number / 4}).long().clamp(max=${number - 1}).squeeze(1)`;
+    return {
+      build: (g, [x, u, t]) => {
+        const scaled = g.mul(g.apply("abs", t!), g.scalar(number / 4, dtype));
+        const whole = g.node("cast", [scaled], { to: "i64", saturate: true });
+        const places = g.apply("min", whole, g.scalar(BigInt(number - 1), "i64"));
+        return g.node("scatterNd", [x!, places, u!], { reduction });
+      },
+      line: ([x, u, t], line) => {
+        const found = Float64Array.from(x!);
+        t!.forEach((v, update) => {
+          if (placeOf(v) !== line) return;
+          for (let i = 0; i < updateSize; i++) {
+            const value = u![update * updateSize + i]!;
+            found[i] = reduction === "add" ? found[i]! + value : value;
+          }
+        });
+        return found;
+      },
+      torch: `t[0].index_${reduction === "add" ? "add" : "copy"}(0, ${places}, t[1])`,
+      shapes: [
+        [number, updateSize],
+        [number, updateSize],
+        [number, 1],
+      ],
+      results: { dtype, count: number * updateSize },
+      lines: number,
+      madeOf: (line) => [near(line, updateSize), whole(number * updateSize), whole(number)],
+      placesOf: (line) => near(line, updateSize),
+    };
+  };
 }
 
 function softmaxAlong(axis: number): Computed & { readonly result: Result } {
@@ -379,6 +421,18 @@ function makersOf(columns: number): Readonly<Record<string, Maker>> {
         build: (g, [x]) => cumulative(g, x!, false),
         line: ([x]) => upToEach(x!),
       })(dtype, elements),
+    "sum down each column": middle({
+      ...{ along: 0, behind: columns, result: each, torch: "t[0].cumsum(0)" },
+      build: (g, [x]) => cumulative(g, x!, false, 0),
+      line: ([x]) => upToEach(x!),
+    }),
+    "sum up from below, few columns": middle({
+      ...{ along: 0, behind: 8, result: each, torch: "t[0].flip(0).cumsum(0).flip(0)" },
+      build: (g, [x]) => cumulative(g, x!, true, 0),
+      line: ([x]) => upToEach(x!.toReversed()).toReversed(),
+    }),
+    "updates added": updates("add"),
+    "updates in place": updates("none"),
     "place of the largest": rows(columns, placeAlong(1)),
     "place of the largest of columns": middle({ along: 0, behind: columns, ...placeAlong(0) }),
     "largest 50": rows(columns, {

@@ -1,7 +1,8 @@
 /**
  * Kernels that memory bounds (memory-cases.ts), as the compiler makes them, against the copy rate of the device:
  * elementwise chains, transposes, rotary embeddings, reductions, norms and softmax along each axis, norms of groups,
- * scans of many and of few lines, places of the largest and the 50 largest, inputs of 256 MB and more. Correctness
+ * scans of many and of few lines along rows and down columns, places of the largest and the 50 largest, inputs of
+ * 256 MB and more, and updates that meet, added or in place of what was there, of 16 MB. Correctness
  * first (outputs poisoned, float64 at sampled lines), then times of ours and of a copy of as many bytes, interleaved
  * with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate over the copy's.
  * `--only` and `--skip` take cases whose name has one of the texts, or none of them, and `--part I/N` the I-th of N
@@ -206,7 +207,7 @@ function worstError(c: MemoryCase, read: (at: number, bytes: Uint8Array) => void
       .map(({ start, step, count }, i) =>
         Float64Array.from({ length: count }, (_, n) => valueAt(c.dtype, i, start + n * step)),
       );
-    const want = Float64Array.from(c.line(operands));
+    const want = Float64Array.from(c.line(operands, line));
     const places = c.placesOf(line);
     const usual = Math.sqrt(sum(want.map((v) => v * v)) / want.length);
     const roundings = c.name.startsWith("softmax") ? softmaxRoundings(operands[0]!) : undefined;

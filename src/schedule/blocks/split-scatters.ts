@@ -62,7 +62,7 @@ const partCounts = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] as const;
 /** Updates that are one thread's in any case. */
 const leastUpdates = 16;
 /** Bytes that the results of all parts may take. */
-const mostBytes = 2 ** 28;
+const mostBytes = 2 ** 29;
 /** Numbers of updates are i32. */
 const mostNumber = 2 ** 31 - 2;
 

@@ -31,7 +31,7 @@ import { enumerateRows } from "./rows-candidates.ts";
 import { type ScanForm, scanForm } from "./scan-form.ts";
 
 /** Into how many parts a line is cut. */
-const partCounts = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096] as const;
+const partCounts = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384] as const;
 /** The least elements of a part, and the most that a block keeps of one in registers. */
 const leastPart = 256;
 const mostPart = 16_384;
