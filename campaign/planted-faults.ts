@@ -341,7 +341,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["this.left -= 1 - this.#written[at]!;", "this.left -= 1;", "an element counts each time"],
   ]),
   ...inFile("src/program/validate/separate.ts", validator, [
-    [" && facts.atLeast(width - span, rest)", "", "windows may overlap"],
+    [" && facts.atLeast(width - span, own)", "", "windows may overlap"],
   ]),
   ...inFile("src/program/validate/in-place.ts", validator, [
     [
