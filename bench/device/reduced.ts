@@ -21,11 +21,11 @@ import { noWeights } from "../../src/interp/graph.ts";
 import { runProgram } from "../../src/interp/program.ts";
 import type { Buffer, Program } from "../../src/program/program.ts";
 import { parseProgram } from "../../src/program/program-parse.ts";
-import { capacityBytes } from "../../src/program/storage-sizes.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { type DType, dtypes } from "../../src/semantics/dtype.ts";
+import { type DType, dtypes, storageBytes } from "../../src/semantics/dtype.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
+import { evaluate } from "../../src/semantics/index-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
@@ -97,7 +97,42 @@ function compiled(seeds: readonly number[]): readonly (() => string | Program)[]
   });
 }
 
-const families: Readonly<Record<string, readonly (() => string | Program)[]>> = {
+type Parameters = Readonly<Record<string, number>>;
+
+/** One case: its program, and the sizes that it runs with where some are open. */
+type Case = (() => string | Program) & { readonly sizes?: Parameters };
+
+/** Attention of open batch and length, for up to 8 sequences of 512 tokens, at each of some sizes. */
+function openAttention(
+  how: string,
+  more: Pick<AttentionCase, "depth" | "causal"> & Partial<Pick<AttentionCase, "mask" | "groups">>,
+  all: readonly Parameters[],
+): readonly Case[] {
+  const most = { ...heads, groups: 2, rows: 512, columns: 512, open: true } as const;
+  return all.map((sizes) =>
+    Object.assign(() => attentionText({ ...most, ...more, how }), { sizes }),
+  );
+}
+
+/** A product whose rows are open, up to 512. */
+function openRows(
+  how: string,
+  all: readonly number[],
+  behind?: ProductCase["behind"],
+): readonly Case[] {
+  const given = {
+    ...(behind && { behind }),
+    equation: "i k, j k -> i j",
+    left: ["M", k],
+    right: [n, k],
+    open: { M: 512 },
+  };
+  return all.map((M) =>
+    Object.assign(() => productText({ ...given, dtype: "bf16", how }), { sizes: { M } }),
+  );
+}
+
+const families: Readonly<Record<string, readonly Case[]>> = {
   fma: [
     product("by fma tile (64, 64, 8) warps (2, 2) stages 3 swizzle 0", { dtype: "f32" }),
     product("by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", { dtype: "f32" }),
@@ -302,46 +337,109 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
   "attention wgmma causal gathered": [
     attention("by wgmma tile (128, 128) warps 8 stages 2 gathered", { depth: 128, causal: true }),
   ],
+  "open attention mma": openAttention(
+    "by mma tile (64, 32) warps 4 stages 2",
+    { depth: 64, causal: false },
+    [
+      { B: 1, S: 16 },
+      { B: 1, S: 128 },
+      { B: 3, S: 77 },
+    ],
+  ),
+  "open attention wgmma": openAttention(
+    "by wgmma tile (128, 112) warps 8 stages 2 gathered",
+    { depth: 64, causal: false },
+    [
+      { B: 1, S: 16 },
+      { B: 3, S: 77 },
+      { B: 1, S: 128 },
+      { B: 2, S: 224 },
+    ],
+  ),
+  "open attention wgmma masked": openAttention(
+    "by wgmma tile (128, 112) warps 8 stages 2 gathered",
+    { depth: 64, causal: false, mask: true },
+    [
+      { B: 1, S: 16 },
+      { B: 3, S: 77 },
+      { B: 1, S: 128 },
+      { B: 2, S: 224 },
+    ],
+  ),
+  "open attention wgmma causal": openAttention(
+    "by wgmma tile (64, 64) warps 4 stages 2",
+    { depth: 64, causal: true },
+    [
+      { B: 2, S: 16 },
+      { B: 1, S: 200 },
+    ],
+  ),
+  "open rows": [
+    ...openRows("by wgmma tile (128, 192, 64) warps (8, 1) stages 4 swizzle 128", [16, 231, 300]),
+    ...openRows(
+      "by wgmma tile (128, 192, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2 ahead",
+      [128, 231, 512],
+      "gate",
+    ),
+    ...openRows(
+      "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2",
+      [128, 512],
+    ),
+    ...openRows("by mma tile (64, 64, 64) warps (2, 2) stages 3 swizzle 128", [1, 65]),
+  ],
   // Seeds of random kernels: all families, as the prices choose.
   chosen: compiled(Array.from({ length: 24 }, (_, i) => 100 + i)),
 };
 
-function runOnce(source: string | Program): void {
+function runOnce(make: Case): void {
+  const source = make();
+  const sizes = make.sizes ?? {};
   const program = typeof source === "string" ? take(parseProgram(source)) : source;
   if (process.argv.includes("--compile")) return;
   const rng = new Rng(5);
   const contents = new Map(
     program.buffers.flatMap((b) => {
       if (b.kind !== "input" && b.kind !== "weight") return [];
-      return [[b.name, randomBytes(b, capacityBytes(program, b), rng)] as const];
+      return [[b.name, randomBytes(b, bytesAt(b, sizes), rng)] as const];
     }),
   );
   const isCompared = process.argv.includes("--compare");
   const expected =
-    isCompared || process.argv.includes("--interpret") ? interpret(program, contents) : undefined;
+    isCompared || process.argv.includes("--interpret")
+      ? interpret(program, contents, sizes)
+      : undefined;
   if (expected && !isCompared) return;
-  const found = runOnDevice(program, contents);
+  const found = runOnDevice(program, contents, sizes);
   if (expected) compare(program, found, expected);
 }
 
 type Contents = ReadonlyMap<string, Uint8Array>;
 
-function interpret(program: Program, contents: Contents): Contents {
-  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
+/** Bytes of a buffer's elements. */
+function bytesAt({ shape, dtype, lanes }: Buffer, sizes: Parameters): number {
+  const values = new Map(Object.entries(sizes));
+  return storageBytes(
+    dtype,
+    shape.reduce((count, extent) => count * evaluate(extent, values), lanes),
+  );
+}
+
+function interpret(program: Program, contents: Contents, sizes: Parameters): Contents {
+  const outcome = runProgram(program, { parameters: sizes, contents, threads: 1, seed: 2 });
   if (outcome.kind === "fault") throw new Error(`${outcome.fault.kind}: ${outcome.fault.message}`);
   return outcome.contents;
 }
 
-function runOnDevice(program: Program, contents: Contents): Contents {
+function runOnDevice(program: Program, contents: Contents, sizes: Parameters): Contents {
   const features = take(probeCuda());
   const target = targets.get(program.target)!;
   const instance = take(createCudaInstance(program, target, { device: take(features.open()) }));
   for (const b of program.buffers) if (b.kind === "output") instance.memory.fill(b.name, 0xff);
   for (const [name, bytes] of contents) instance.memory.write(name, bytes);
-  take(instance.runSync({}));
+  take(instance.runSync(sizes));
   const outputs = program.buffers.filter((b) => b.kind === "output");
   const found = outputs.map(
-    (b) => [b.name, instance.memory.read(b.name, capacityBytes(program, b))] as const,
+    (b) => [b.name, instance.memory.read(b.name, bytesAt(b, sizes))] as const,
   );
   instance.dispose();
   return new Map(found);
@@ -427,7 +525,7 @@ function runFamily(family: string): boolean {
   let failed = 0;
   for (const [number, make] of cases.entries()) {
     try {
-      runOnce(make());
+      runOnce(make);
     } catch (error) {
       failed++;
       console.log(`FAIL ${family} ${number}: ${String(error).slice(0, 400)}`);

@@ -182,6 +182,9 @@ function tilingOf(
   if ([...counts].some(([name, count]) => count.key !== one.key && !isNamed(name)))
     return undefined;
   if (!pieces.every((p) => isLike(p, first))) return undefined;
+  // How often a task is repeated, whose trips are launches of their own, is not counted here.
+  const moving = [first.at, ...first.guards].flatMap(({ steps }) => [...steps.keys()]);
+  if (!moving.every((name) => counts.has(name))) return undefined;
   const free = new Map(first.at.steps);
   const digits: Digit[] = first.lanes > 1 ? [{ step: one, count: constant(first.lanes) }] : [];
   const rest = pieces.map((p) => p.at.rest);
