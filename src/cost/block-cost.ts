@@ -57,6 +57,14 @@ const partialSectorsPerNs = 0.57;
 const halfSectorsPerNs = 0.9;
 /** Warp instructions that a multiprocessor issues in the time of one line: 39.6 million took an H200 118 us. */
 const issuesPerLine = 1;
+/**
+ * Lines that its load unit looks up in a nanosecond, where a warp's elements lie in many more than their bytes fill: the
+ * same 39.6 million in 118 us. Beside it stand the requests for what is not there: transposes of 537 MB whose threads
+ * read a line each took an H200 544 us in bf16 and 280 us in f32, and are priced at 539 and 281.
+ */
+const linesPerNs = 2.54;
+/** How many times as many these are: fewer are vectors in pieces, and their alignment. */
+const scatteredFrom = 4;
 /** Bytes that a thread loads or stores by one instruction, at most. */
 const widestBytes = 16;
 /** Registers of a thread beside its results: addresses, loop variables, operands. */
@@ -147,10 +155,11 @@ class BlockPrice {
     const waves = Math.ceil(perCore / resident);
     const together = Math.min(resident, perCore) * warps;
     const busy = Math.min(1, together / busyWarps);
-    const { slots, chainNs } = this.#thread();
+    const { slots, scattered, chainNs } = this.#thread();
     const issueNs =
       (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
-    const nearNs = blocks * this.#nearNanosecondsPerBlock();
+    const scatteredNs = (perCore * warps * scattered) / linesPerNs;
+    const nearNs = blocks * this.#nearNanosecondsPerBlock() + scatteredNs;
     const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
     const farNs = this.#farNanoseconds(together * warpThreads, resident);
     return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs) + unhiddenShare * issueNs;
@@ -221,7 +230,7 @@ class BlockPrice {
   }
 
   /** Issue slots of one thread's whole work for its warp, and the time its chain takes alone. */
-  #thread(): { readonly slots: number; readonly chainNs: number } {
+  #thread(): { readonly slots: number; readonly scattered: number; readonly chainNs: number } {
     const { statement } = this.#s;
     const outer = this.#count((l) => isRunning(l) && l.kind !== "reduce");
     const steps = this.#count((l) => isRunning(l) && l.kind === "reduce");
@@ -233,9 +242,11 @@ class BlockPrice {
     const around = this.#results * finish + ends.reduce((sum, e) => sum + e.issued, loopOps);
     const inLoop = sumOf(times(copies, work), plainIssue(read.issued + loopOps));
     const all = sumOf(times(steps, inLoop), this.#exchanges(), plainIssue(around));
-    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * read.lines);
+    const inAll = (of: "lines" | "scattered"): number =>
+      outer * ends.reduce((sum, e) => sum + e[of], steps * read[of]);
     return {
-      slots: Math.max(slotsOf(times(outer, all)), issuesPerLine * lines),
+      slots: Math.max(slotsOf(times(outer, all)), issuesPerLine * inAll("lines")),
+      scattered: inAll("scattered"),
       chainNs: outer * steps * (this.#isOrdered() ? orderedTripLatencyNs : tripLatencyNs),
     };
   }
@@ -270,13 +281,18 @@ class BlockPrice {
     return times(this.#results, sumOf(times(lanes - 1, once), times(halves, told)));
   }
 
-  /** What a warp's accesses of one trip take: instructions, and lines that the load unit looks up. */
+  /**
+   * What a warp's accesses of one trip take: instructions, lines that the load unit looks up, and how many of these
+   * where they are many more than the bytes would fill.
+   */
   #requests(
     accesses: readonly AnyAccess[],
     inside: boolean,
-  ): { readonly issued: number; readonly lines: number } {
-    let [issued, lines] = [0, 0];
+  ): { readonly issued: number; readonly lines: number; readonly scattered: number } {
+    let [issued, lines, scattered] = [0, 0, 0];
+    const { warpThreads } = this.#limits;
     const thread = this.#s.loops.find((l) => l.mode === "threads");
+    const beside = thread ? Math.min(warpThreads, constantValue(thread.extent)!) : warpThreads;
     for (const access of accesses) {
       const placed = this.#placed(access);
       const distinct = this.#count(
@@ -285,9 +301,13 @@ class BlockPrice {
       );
       const { pieces, checks } = this.#pieces(placed, access);
       issued += distinct * pieces * (1 + checks);
-      lines += distinct * pieces * (thread ? placed.lines(thread, this.#limits.warpThreads) : 1);
+      const touched = thread ? placed.lines(thread, warpThreads) : 1;
+      const bytes = beside * (this.#neighbourBytes(access) / pieces);
+      const filled = (warpThreads / beside) * Math.max(1, bytes / lineBytes);
+      lines += distinct * pieces * touched;
+      if (touched > scatteredFrom * filled) scattered += distinct * pieces * touched;
     }
-    return { issued, lines };
+    return { issued, lines, scattered };
   }
 
   /**
