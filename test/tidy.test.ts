@@ -243,6 +243,11 @@ describe("order and reuse of memory", () => {
     "src/schedule/rows/rows-candidates.ts": "proposes schedules, which are then decided",
     "src/schedule/rows/rows-form.ts":
       "finds what is made for one row; rows-tree.ts has affine/ decide",
+    "src/lower/turns/lower-turn.ts":
+      "spells one statement in the order that turn-tree.ts has proved",
+    "src/schedule/turns/turn-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/turns/turn-form.ts":
+      "finds which operands lie otherwise; turn-tree.ts has affine/ decide",
     "src/schedule/states/tile-space.ts": "proposes schedules, which are then decided",
     "src/schedule/products/prologues.ts":
       "proposes regions; what may run late is item-order.ts' answer",

@@ -45,7 +45,7 @@ function golden(name: string): string {
 }
 
 /** As the compiler makes them; golden, so that faults are planted without compiling. */
-const kernels = ["products", "rows", "attention"].flatMap((name) => {
+const kernels = ["products", "rows", "attention", "turns"].flatMap((name) => {
   const path = join(import.meta.dirname, `../../test/golden/${name}.txt`);
   return [...parseGolden(readFileSync(path, "utf8"))];
 });

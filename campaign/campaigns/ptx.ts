@@ -41,6 +41,7 @@ import {
 } from "../ptx/row-programs.ts";
 import { type ScatterCase, scatterText } from "../ptx/scatter-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
+import { type TurnCase, turnText } from "../ptx/turn-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
 
@@ -417,6 +418,24 @@ const scatters: readonly ScatterCase[] = [
   { dtype: "f32", reduction: "mul", updates: 9, shape: [40, 96] },
 ];
 
+/** Transposes: of each width of elements, in whole tiles and cut ones, and with an operand that lies as the results. */
+const turns: readonly TurnCase[] = [
+  { dtype: "f32", shape: [32, 1024, 2048], how: "tile (32, 32) threads 128 lanes (4, 4)" },
+  { dtype: "f32", shape: [33, 1001, 777], how: "tile (64, 64) threads 256 lanes (1, 1)" },
+  { dtype: "bf16", shape: [64, 1024, 2048], how: "tile (64, 64) threads 128 lanes (8, 8)" },
+  {
+    dtype: "bf16",
+    shape: [8, 1000, 776],
+    added: true,
+    how: "tile (128, 64) threads 256 lanes (8, 8)",
+  },
+  { dtype: "i8", shape: [64, 2048, 2048], how: "tile (128, 128) threads 256 lanes (16, 16)" },
+  { dtype: "i64", shape: [1022, 1026], how: "tile (32, 64) threads 128 lanes (2, 2)" },
+  { dtype: "bf16", shape: [64, 1024, 2048] },
+  { dtype: "f16", shape: [12, 513, 255], added: true },
+  { dtype: "i8", shape: [16, 2000, 1200] },
+];
+
 /** Counts of the first k: of lines that are cut in groups, that a warp keeps, that a block keeps. */
 const selections: readonly SelectionCase[] = [
   { dtype: "f32", shape: [4096, 8192], k: 50 },
@@ -715,6 +734,11 @@ const suite: readonly Entry[] = [
     claims: targets,
   })),
   { name: "map of open extents", text: openMapText, claims: targets },
+  ...turns.map((given) => ({
+    name: `transpose ${given.dtype} ${given.shape.join(" ")}${given.added ? " added" : ""} ${given.how ?? "as chosen"}`,
+    text: () => turnText(given),
+    claims: targets,
+  })),
   ...selections.map((given) => ({
     name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}`,
     text: () => countingText(given),

@@ -46,6 +46,7 @@ import {
 import { productNanoseconds } from "./product-cost.ts";
 import { bytesRead, compulsoryBytes, longestOf, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
+import { turnNanoseconds } from "./turn-cost.ts";
 
 /** Sectors that it writes in part: 39.6 million took 530 us. */
 const partialSectorsPerNs = 0.57;
@@ -101,10 +102,11 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const ranges = symbolRanges(scheduled.region);
   const guests = new Set(scheduled.fused.map((f) => f.statement));
   const folded = new Set(scheduled.products.map((p) => p.form.fold?.statement.name));
-  const { attention, rows } = scheduled;
+  const { attention, rows, turn } = scheduled;
   let estimateNs = rows ? limits.launchNs.value + rowsNanoseconds(scheduled, rows, limits) : 0;
   if (attention) estimateNs = limits.launchNs.value + attentionNanoseconds(attention, limits);
-  for (const s of rows || attention ? [] : scheduled.statements) {
+  if (turn) estimateNs = limits.launchNs.value + turnNanoseconds(scheduled, turn, limits);
+  for (const s of rows || attention || turn ? [] : scheduled.statements) {
     const product = scheduled.products.find((p) => p.directive.statement === s.statement.name);
     if (product) {
       const operandBytes = bytesRead(scheduled.region, s.statement, ranges);

@@ -8,7 +8,12 @@ import { tensorType } from "../graph/tensor-type.ts";
 import { noWeights } from "../interp/graph.ts";
 import type { Region } from "../region/nest.ts";
 import { applySchedule } from "../schedule/apply.ts";
-import type { AttendDirective, MultiplyDirective, RowsDirective } from "../schedule/directive.ts";
+import type {
+  AttendDirective,
+  MultiplyDirective,
+  RowsDirective,
+  TurnDirective,
+} from "../schedule/directive.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import { formatDiagnostic, type Result } from "../support/diagnostic.ts";
@@ -109,6 +114,23 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       parts: [base, base.replace("together 1", "together 1 parts 2")],
       keep: [base, base.replace("registers", "operands")],
     } satisfies Knobs<RowsDirective>);
+  });
+
+  it("of maps that turn what they read", () => {
+    const g = new GraphBuilder("turns");
+    const region = regionOf(
+      g.finish([g.transpose(g.input("x", tensorType("bf16", 256, 512)), [1, 0])]),
+    );
+    const base = `turn ${region.statements[0]!.name} tile (64, 64) threads 128 lanes (8, 8)`;
+    expectVisible(region, {
+      tile: [base, base.replace("(64, 64)", "(64, 128)")],
+      threads: [base, base.replace("threads 128", "threads 256")],
+      lanes: [base, base.replace("(8, 8)", "(4, 8)")],
+    } satisfies Knobs<TurnDirective>);
+    expectVisible(region, {
+      "tile along what is read": [base, base.replace("(64, 64)", "(32, 64)")],
+      "stored lanes": [base, base.replace("(8, 8)", "(8, 4)")],
+    });
   });
 
   it("of attention", () => {

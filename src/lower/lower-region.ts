@@ -22,6 +22,7 @@ import {
   type ScheduledRegion,
   type ScheduledRows,
   type ScheduledStatement,
+  type ScheduledTurn,
   type StagedTensor,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
@@ -62,6 +63,7 @@ import { type Operand, tileOperand } from "./operands.ts";
 import { nameApart } from "./own-names.ts";
 import { lowerProduct } from "./product/lower-product.ts";
 import { lowerRows } from "./rows/lower-rows.ts";
+import { lowerTurn } from "./turns/lower-turn.ts";
 
 /** Name of the grid axis of CPU kernels. */
 export const threadAxis = "thread";
@@ -87,6 +89,7 @@ function lowerAnew(scheduled: ScheduledRegion, target: Target): Result<readonly 
     if (scheduled.attention)
       return new KernelLowering(scheduled, target).lowerAttention(scheduled.attention);
     if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];
+    if (scheduled.turn) return [new KernelLowering(scheduled, target).lowerTurn(scheduled.turn)];
     const folded = scheduled.products.flatMap((p) => p.form.fold?.statement.name ?? []);
     const guests = new Set([...scheduled.fused.map((f) => f.statement), ...folded]);
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
@@ -153,6 +156,11 @@ class KernelLowering {
   lowerRows(rows: ScheduledRows): Kernel {
     if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(rows.directive));
     return lowerRows(this.#region, rows, this.#region.region.name, this.#context);
+  }
+
+  lowerTurn(turn: ScheduledTurn): Kernel {
+    if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(turn.directive));
+    return lowerTurn(this.#region, turn, this.#region.region.name, this.#context);
   }
 
   lowerAttention(attention: ScheduledAttention): readonly Kernel[] {

@@ -40,10 +40,12 @@ import {
   type ScheduledRegion,
   type ScheduledRows,
   type ScheduledStatement,
+  type ScheduledTurn,
   symbolRanges,
 } from "./scheduled-region.ts";
 import { dotAxes, dotInstruction } from "./states/dot-form.ts";
 import { planTree } from "./tree/tree-schedule.ts";
+import { turnFault, turnForm } from "./turns/turn-form.ts";
 
 type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
 
@@ -148,6 +150,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
       return { ...state, rows: rows(state, d) };
     case "attend":
       return { ...state, attention: attend(state, d) };
+    case "turn":
+      return { ...state, turn: turn(state, d) };
     case "multiply":
       return { ...state, products: [...state.products, multiply(state, d)] };
     case "layout":
@@ -474,6 +478,23 @@ function attend(state: ScheduledRegion, d: Of<"attend">): ScheduledAttention {
       code: "SCH045",
       what: "no block works so on attention",
       help: "change rows, columns, warps or stages",
+    },
+  });
+}
+
+function turn(state: ScheduledRegion, d: Of<"turn">): ScheduledTurn {
+  return wholeRegion(state, d, {
+    form: turnForm(state.region),
+    fault: turnFault,
+    none: {
+      code: "SCH048",
+      what: `${d.statement} turns nothing for blocks`,
+      help: "bind loops to blocks, groups and threads instead",
+    },
+    unfit: {
+      code: "SCH049",
+      what: "no block turns such tiles",
+      help: "change tile, threads or lanes",
     },
   });
 }

@@ -13,6 +13,7 @@
  *     multiply S0 by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64
  *     rows S3 threads 256 lanes 4 together 1 keep registers
  *     attend S38 by mma tile (128, 64) warps 4 stages 2
+ *     turn S2 tile (64, 64) threads 256 lanes (8, 8)
  *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
  *
@@ -90,6 +91,8 @@ export function printDirective(d: Directive): string {
       return printRows(d);
     case "attend":
       return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}${d.gathered ? " gathered" : ""}${d.parts === 1 ? "" : ` parts ${d.parts}`}${d.splits === 1 ? "" : ` splits ${d.splits}`}`;
+    case "turn":
+      return `turn ${d.statement} tile (${d.tile.join(", ")}) threads ${d.threads} lanes (${d.lanes.join(", ")})`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -198,6 +201,8 @@ function readDirective(reader: TextReader): Directive {
       return readRows(reader);
     case "attend":
       return readAttend(reader);
+    case "turn":
+      return readTurn(reader);
     case "layout": {
       const tensor = reader.string();
       const shape = readIndexList(reader);
@@ -275,6 +280,18 @@ function readAttend(reader: TextReader): Directive {
   const splits = reader.accept("splits") ? reader.number() : 1;
   const tile = [rows!, columns!] as const;
   return { kind: "attend", statement, by, tile, warps, stages, gathered, parts, splits };
+}
+
+function readTurn(reader: TextReader): Directive {
+  const statement = reader.name("a statement");
+  reader.expect("tile");
+  const [read, written] = readNumbers(reader, 2);
+  reader.expect("threads");
+  const threads = reader.number("threads of a block");
+  reader.expect("lanes");
+  const [loaded, stored] = readNumbers(reader, 2);
+  const numbers = { tile: [read!, written!], threads, lanes: [loaded!, stored!] } as const;
+  return { kind: "turn", statement, ...numbers };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

@@ -112,6 +112,8 @@ export type Directive =
   | RowsDirective
   /** Attention, all statements of a region, in one kernel of blocks that walk the scores once. */
   | AttendDirective
+  /** A map that turns what it reads, in one kernel of blocks that bring tiles of it into shared memory. */
+  | TurnDirective
   /** Stores a tensor in another physical layout; weights are packed ahead of time. */
   | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
 
@@ -198,6 +200,17 @@ export interface AttendDirective {
   readonly parts: number;
   /** Parts of the columns, each any block's, which meet in memory: a second kernel finishes the results. */
   readonly splits: number;
+}
+
+export interface TurnDirective {
+  readonly kind: "turn";
+  readonly statement: string;
+  /** Elements of a block's tile along what is turned, and along the results. */
+  readonly tile: readonly [read: number, written: number];
+  /** Threads of a block. */
+  readonly threads: number;
+  /** Neighbours that a thread loads as one vector, and that it stores as one. */
+  readonly lanes: readonly [loaded: number, stored: number];
 }
 
 export interface Schedule {

@@ -20,10 +20,12 @@ import {
   type MultiplyDirective,
   type RowsDirective,
   type Schedule,
+  type TurnDirective,
 } from "./directive.ts";
 import type { ProductForm } from "./products/product-form.ts";
 import type { RowsForm } from "./rows/rows-form.ts";
 import type { TreeSchedule } from "./tree/tree-schedule.ts";
+import type { TurnForm } from "./turns/turn-form.ts";
 
 /** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
 export type ScheduledMode = "serial" | "unroll" | "vector" | "grid" | GridLevel;
@@ -92,6 +94,8 @@ export interface ScheduledRegion {
   readonly rows?: ScheduledRows;
   /** Present where all statements are one kernel of attention. */
   readonly attention?: ScheduledAttention;
+  /** Present where the only statement turns what it reads. */
+  readonly turn?: ScheduledTurn;
   /** Few rows run as many do: the forms that they have of their own were not proved. */
   readonly plainRows?: true;
 }
@@ -104,6 +108,11 @@ export interface ScheduledAttention {
 export interface ScheduledRows {
   readonly form: RowsForm;
   readonly directive: RowsDirective;
+}
+
+export interface ScheduledTurn {
+  readonly form: TurnForm;
+  readonly directive: TurnDirective;
 }
 
 export interface ScheduledProduct {

@@ -92,6 +92,8 @@ export const diagnosticCodes = {
   SCH045: "attention does not fit a block",
   SCH046: "schedule has no code on the target",
   SCH047: "products of open extents run as loops",
+  SCH048: "statement turns nothing",
+  SCH049: "tiles to turn do not fit a block",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

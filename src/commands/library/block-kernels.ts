@@ -106,6 +106,7 @@ function wayOf(d: Directive): Way | undefined {
   if (d.kind === "multiply")
     return { strategy: `multiply ${d.by}`, tile: d.tile, stages: d.stages };
   if (d.kind === "attend") return { strategy: `attend ${d.by}`, tile: d.tile, stages: d.stages };
+  if (d.kind === "turn") return { strategy: "turn", tile: d.tile };
   return d.kind === "rows" ? { strategy: "rows", tile: [d.rows, d.threads * d.lanes] } : undefined;
 }
 

@@ -18,6 +18,7 @@ import { productForm } from "../products/product-form.ts";
 import { enumerateRows } from "../rows/rows-candidates.ts";
 import { exchangedTypes } from "../rows/rows-form.ts";
 import { symbolRanges } from "../scheduled-region.ts";
+import { enumerateTurns } from "../turns/turn-candidates.ts";
 import { interleavedOf } from "./interleaved.ts";
 
 /** Axes that a grid has beside each other; more space loops stay serial in the threads. */
@@ -67,6 +68,7 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
     ...products,
     ...enumerateRows(region, limits, target.capabilities.has("cluster")),
     ...enumerateAttention(region, target),
+    ...enumerateTurns(region),
   ];
   const alone = whole.map((d) => [d]);
   // Loops would round what a scan of narrow floats carries at every step, and a scan that leaves it in memory of a

@@ -73,7 +73,7 @@ function nextProved(
 }
 
 function isOfLoops({ kind }: Schedule["directives"][number]): boolean {
-  return kind !== "rows" && kind !== "attend";
+  return kind !== "rows" && kind !== "attend" && kind !== "turn";
 }
 
 function textOf({ directives }: Schedule): string {

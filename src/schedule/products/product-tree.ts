@@ -11,6 +11,7 @@ import { attentionSchedule } from "../attention/attention-tree.ts";
 import { judgedTree, rowsSchedule } from "../rows/rows-tree.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../scheduled-region.ts";
 import { regionNest, type TreeSchedule } from "../tree/tree-schedule.ts";
+import { turnSchedule } from "../turns/turn-tree.ts";
 import type { ProductPart } from "./product-form.ts";
 import type { ResultFold } from "./result-folds.ts";
 
@@ -18,10 +19,11 @@ const known = new WeakMap<ScheduledRegion, TreeSchedule>();
 
 /** The tree of a region whose order only a tree can say. */
 export function treeOf(region: ScheduledRegion): TreeSchedule | undefined {
-  const { rows, products, attention } = region;
-  if (region.tree || (products.length === 0 && !rows && !attention)) return region.tree;
+  const { rows, products, attention, turn } = region;
+  if (region.tree || (products.length === 0 && !rows && !attention && !turn)) return region.tree;
   const make = (): TreeSchedule => {
     if (attention) return attentionSchedule(region, attention);
+    if (turn) return turnSchedule(region, turn);
     return rows ? rowsSchedule(region, rows) : productSchedule(region);
   };
   const made = known.get(region) ?? make();

@@ -173,7 +173,7 @@ class Planner {
 }
 
 /** What says nothing of loops, or has a tree of its own. */
-const apart = ["place", "stage", "layout", "multiply", "rows", "attend"] as const;
+const apart = ["place", "stage", "layout", "multiply", "rows", "attend", "turn"] as const;
 type Apart = Extract<Directive, { readonly kind: (typeof apart)[number] }>;
 
 function isApart(d: Directive): d is Apart {
