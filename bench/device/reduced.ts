@@ -15,6 +15,7 @@ import {
   type SelectionCase,
   selectionText,
 } from "../../campaign/ptx/row-programs.ts";
+import { type TurnCase, turnText } from "../../campaign/ptx/turn-programs.ts";
 import { randomKernel } from "../../campaign/random-kernel.ts";
 import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -76,6 +77,10 @@ function packed(how: string, depth: number, tokens: number): () => string {
 
 function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
   return () => rowsText({ op, dtype, how, shape: [37, length] });
+}
+
+function transposed(dtype: TurnCase["dtype"], how: string, shape: readonly number[], added?: true) {
+  return () => turnText({ dtype, how, shape, ...(added && { added }) });
 }
 
 /** Along the first axis. */
@@ -289,6 +294,12 @@ const families: Readonly<Record<string, readonly Case[]>> = {
     across("softmax", "f32", "threads 32 lanes 4 together 8 across keep registers", 300),
     across("softmax", "bf16", "threads 64 lanes 8 together 4 across keep memory", 301),
     across("argReduce", "f32", "threads 8 lanes 4 together 8 across keep memory", 129),
+  ],
+  transposes: [
+    transposed("f32", "tile (32, 32) threads 128 lanes (4, 4)", [3, 100, 132]),
+    transposed("bf16", "tile (64, 64) threads 128 lanes (8, 4)", [2, 136, 72], true),
+    transposed("f16", "tile (32, 64) threads 256 lanes (1, 1)", [2, 75, 131]),
+    transposed("i8", "tile (128, 64) threads 128 lanes (16, 8)", [160, 144]),
   ],
   "parts of rows": [
     across("softmax", "bf16", "threads 16 lanes 8 together 8 across parts 4 keep registers", 500),

@@ -59,6 +59,16 @@ const rules: readonly Rule[] = [
   },
   { what: "barrier dropped", line: /^\s*barrier /, change: drop },
   {
+    what: "a vector of a tile put one further",
+    line: /^\s*store \S+\.tile\d+\[/,
+    change: nextStage,
+  },
+  {
+    what: "elements of a tile taken one further",
+    line: /^\s*let .* = load\.\w+ \S+\.tile\d+\[/,
+    change: nextStage,
+  },
+  {
     what: "warps that leave their parts in one place",
     line: /^\s*store parts\d+\[/,
     change: (l) => l.replace(/floorDiv\([^()]*(?:\([^()]*\))?[^()]*, 32\)\]/, "0]"),

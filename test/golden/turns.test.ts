@@ -7,6 +7,11 @@ import { checkGolden } from "./golden-file.ts";
 const turns: readonly (readonly [string, TurnCase])[] = [
   ["f32", { dtype: "f32", shape: [32, 32], how: "tile (16, 32) threads 64 lanes (4, 4)" }],
   ["cut", { dtype: "f32", shape: [2, 19, 23], how: "tile (16, 16) threads 32 lanes (1, 1)" }],
+  ["cut below", { dtype: "f32", shape: [2, 16, 23], how: "tile (16, 16) threads 32 lanes (1, 1)" }],
+  [
+    "cut beside",
+    { dtype: "f32", shape: [2, 19, 16], how: "tile (16, 16) threads 32 lanes (1, 1)" },
+  ],
   [
     "pairs",
     { dtype: "bf16", shape: [24, 40], added: true, how: "tile (32, 16) threads 64 lanes (8, 4)" },

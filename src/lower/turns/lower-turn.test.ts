@@ -10,7 +10,7 @@ import { printProgram } from "../../program/program-text.ts";
 import type { Region } from "../../region/nest.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { TurnDirective } from "../../schedule/directive.ts";
-import { parseSchedule, printDirective } from "../../schedule/directive-text.ts";
+import { parseSchedule, printDirective, printSchedule } from "../../schedule/directive-text.ts";
 import { decideSchedule } from "../../schedule/legality/legality.ts";
 import { enumerateTurns } from "../../schedule/turns/turn-candidates.ts";
 import { turnFault, turnForm } from "../../schedule/turns/turn-form.ts";
@@ -198,6 +198,8 @@ describe("maps that turn what they read", () => {
       return decided.ok ? undefined : decided.diagnostics[0]!.code;
     };
     expect(codeOf("tile (32, 32) threads 128 lanes (4, 4)")).toBeUndefined();
+    const printed = printSchedule(scheduleOf(region, "tile (32, 64) threads 128 lanes (4, 2)"));
+    expect(printSchedule(take(parseSchedule(printed)))).toBe(printed);
     for (const how of [
       "tile (32, 24) threads 128 lanes (4, 4)",
       "tile (32, 32) threads 16 lanes (4, 4)",

@@ -94,18 +94,18 @@ class TurnLowering {
     this.#context = context;
     for (const [name, range] of symbolRanges(region.region)) this.#ranges.set(name, range);
     for (const { name, extent } of form.others) {
-      this.#bindings.set(name, this.#axis(extent));
+      this.#bindings.set(name, this.#axis("batch", extent));
     }
     const [across, down] = directive.tile;
-    const written = mul(down, this.#axis(ceilDiv(form.written.extent, down)));
-    const read = mul(across, this.#axis(ceilDiv(form.read.extent, across)));
+    const written = mul(down, this.#axis("down", ceilDiv(form.written.extent, down)));
+    const read = mul(across, this.#axis("across", ceilDiv(form.read.extent, across)));
     this.#tile = { read, written };
     this.#thread = context.names.fresh("thread");
     this.#ranges.set(this.#thread, { min: 0, max: directive.threads - 1 });
   }
 
-  #axis(trips: IndexExpr): IndexExpr {
-    const name = this.#context.names.fresh("tile");
+  #axis(stem: string, trips: IndexExpr): IndexExpr {
+    const name = this.#context.names.fresh(stem);
     const extent = simplify(trips, this.#ranges);
     this.#axes.push({ name, extent });
     this.#ranges.set(name, loopRange(extent, this.#ranges));
