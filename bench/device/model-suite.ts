@@ -295,7 +295,9 @@ async function turn(): Promise<void> {
 
 /** The norm of the difference, in norms of what is wanted. */
 function differenceOf(data: ArrayLike<number>, want: Float32Array): number {
-  if (data.length !== want.length) return Infinity;
+  if (data.length !== want.length) {
+    throw new Error(`${data.length} results where the peer has ${want.length}`);
+  }
   let [off, size] = [0, 0];
   for (let i = 0; i < want.length; i++) {
     off += (Number(data[i]) - want[i]!) ** 2;

@@ -61,6 +61,10 @@ export interface StepPlace {
   readonly bounds: ReachBounds | undefined;
 }
 
+/** Scores from here on would be infinite by a power of two. */
+const farScore = 2 ** 120;
+const farScale = 2 ** -110;
+
 export class OnlineSoftmax {
   readonly #plan: AttentionPlan;
   readonly #parts: ThreadParts;
@@ -258,9 +262,20 @@ export class OnlineSoftmax {
     const bind = (e: Expr): Expr => freeze(e, this.#names, block);
     const isNone = applyExpr("equal", ofRow, literalExpr(-Infinity, "f32"));
     const base = bind(applyExpr("select", isNone, literalExpr(0, "f32"), ofRow));
-    const scale = literalExpr(this.#scale, "f32");
+    const scale = this.#scaleOf(ofRow, bind);
     const shift = bind(applyExpr("neg", applyExpr("mul", base, scale)));
     return (score) => bind(callExpr("exp2.f32", callExpr("fma.f32", score, scale, shift)));
+  }
+
+  /**
+   * Scores that a model adds a mask to may be the least floats there are (what marks padding), whose product by log2 e
+   * is infinite. Their powers are of a smaller multiple: as far apart as such floats are, it is still all or nothing.
+   */
+  #scaleOf(ofRow: Expr, bind: (e: Expr) => Expr): Expr {
+    const scale = literalExpr(this.#scale, "f32");
+    if (this.#isPlain) return scale;
+    const isFar = applyExpr("lessEqual", literalExpr(farScore, "f32"), applyExpr("abs", ofRow));
+    return bind(applyExpr("select", isFar, literalExpr(farScale, "f32"), scale));
   }
 
   /** By what a row's sums by some score change for those by its largest one. */

@@ -9,7 +9,14 @@ import {
 import { runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
-import { fromRef, randomRef, tensorBytes, tensorFromBytes, toRef } from "../../semantics/tensor.ts";
+import {
+  fromRef,
+  type RefTensor,
+  randomRef,
+  tensorBytes,
+  tensorFromBytes,
+  toRef,
+} from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 
 interface Sizes {
@@ -20,7 +27,11 @@ interface Sizes {
 }
 
 /** How far results are off at most, in units in the last place of the narrow type around the usual value. */
-function offBy(c: AttentionCase, sizes: readonly Sizes[]): readonly number[] {
+function offBy(
+  c: AttentionCase,
+  sizes: readonly Sizes[],
+  padded: (mask: RefTensor) => RefTensor = (mask) => mask,
+): readonly number[] {
   const scheduled = attentionOf(attentionGraph(c), c.how);
   const program = attentionProgram(scheduled);
   const [write] = scheduled.statements.at(-1)!.statement.writes;
@@ -30,11 +41,12 @@ function offBy(c: AttentionCase, sizes: readonly Sizes[]): readonly number[] {
     const rng = new Rng(7);
     const inputs = graph.inputs.map((id) => {
       const { dtype, shape } = graph.values[id]!.type;
-      return randomRef(
+      const drawn = randomRef(
         dtype,
         shape.map((e) => evaluate(e, values)),
         rng,
       );
+      return graph.values[id]!.name === "m" ? padded(drawn) : drawn;
     });
     const wide = inputs.map((x) => ({ ...x, dtype: "f32" as const }));
     const want = runGraph(attentionGraph({ ...c, dtype: "f32" }), wide);
@@ -89,6 +101,27 @@ describe("attention of open extents", () => {
   ])("%s", (_, c, sizes) => {
     for (const off of offBy(c, sizes)) expect(off).toBeLessThanOrEqual(1);
   });
+});
+
+/** A mask as models of padded sequences make it: the least float of its type, of the second sequence everywhere. */
+function leastBehind(kept: number): (mask: RefTensor) => RefTensor {
+  const least = -(2 ** 127) * (2 - 2 ** -7);
+  return (mask) => {
+    const columns = mask.shape.at(-1)!;
+    const data = Float64Array.from(mask.data as Float64Array, (_, i) =>
+      i % columns < kept && i < columns ? 0 : least,
+    );
+    return { ...mask, data };
+  };
+}
+
+it("rows whose first steps are padding have the weights of the others, and all padding has equal weights", () => {
+  const bf16 = { ...square, dtype: "bf16", mask: true, how: mma } as const;
+  const sizes = [
+    { B: 1, S: 70 },
+    { B: 2, S: 64 },
+  ];
+  for (const off of offBy(bf16, sizes, leastBehind(20))) expect(off).toBeLessThanOrEqual(1);
 });
 
 /** Two sequences of each length, of the first one alone. */

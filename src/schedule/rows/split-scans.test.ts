@@ -166,7 +166,7 @@ describe("a scan in parts", () => {
       });
     };
     expect(shapes([4, 1_000_000], 1)).toEqual(["1x977 of 64", "4 of 1024", "4x123 of 128"]);
-    expect(shapes([100_000, 8], 0)).toEqual(["49x4 of 128", "2 of 128", "196x1 of 256"]);
+    expect(shapes([100_000, 8], 0)).toEqual(["196x2 of 32", "2 of 128", "196x1 of 256"]);
     expect(shapes([4096, 4096], 0)).toEqual(["128 of 512"]);
     expect(shapes([32, 1024, 64], 1)).toEqual(["32x8 of 256"]);
   });
