@@ -276,7 +276,8 @@ function divisorsOf(
     for (const atom of e.terms.flatMap((t) => t.atoms)) {
       const operands = atomOperands(atom);
       const counts = which === "any" || variablesOf(...operands).size === 1;
-      const divisor = counts && operands.length === 2 ? constantValue(operands[1]!) : undefined;
+      const divides = atom.kind === "floorDiv" || atom.kind === "mod";
+      const divisor = counts && divides ? constantValue(operands[1]!) : undefined;
       const unit = divisor === undefined ? undefined : unitOf(operands[0]!, name);
       if (unit !== undefined) found.add(unit * divisor!);
       operands.forEach(visit);
