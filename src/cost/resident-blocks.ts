@@ -5,7 +5,7 @@
 import type { BlockLimits } from "../target/target.ts";
 
 /** What one block asks for. */
-export interface BlockNeeds {
+interface BlockNeeds {
   readonly threads: number;
   /** Of each thread. */
   readonly registers: number;

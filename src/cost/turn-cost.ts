@@ -167,7 +167,7 @@ function isRagged({ form, directive }: ScheduledTurn): boolean {
 }
 
 /** Turns that shared memory takes for one element of each thread of a warp: the words that one bank has of them. */
-export function banksTaken(
+function banksTaken(
   { directive }: Pick<ScheduledTurn, "directive">,
   bytes: number,
   warpThreads: number,

@@ -25,7 +25,7 @@ import { extentsOf } from "./given-inputs.ts";
 import { atTrips, oracleSeconds, type Symbols } from "./oracle-budget.ts";
 
 /** A comparison with the reference's side of it. */
-export interface ReferenceRun {
+interface ReferenceRun {
   /** Name of the reference: "oracle", or another implementation. */
   readonly against: string;
   /** Seconds that the oracle may take. */

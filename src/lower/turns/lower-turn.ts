@@ -43,7 +43,7 @@ import { Block, type Names } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 
-export interface TurnContext {
+interface TurnContext {
   readonly names: Names;
   readonly operand: (tensor: string) => Operand;
 }

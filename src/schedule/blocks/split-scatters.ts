@@ -109,7 +109,7 @@ function writersBefore(regions: readonly Region[], at: number): readonly Region[
  * What makes the tensor before and the updates, as regions that take about so many parts of the updates; none where
  * the region is no scatter or is not worth a price.
  */
-export function splitScatter(
+function splitScatter(
   region: Region,
   writers: readonly Region[],
   parts: number,
