@@ -8,32 +8,37 @@ import { elementCount, type Shape } from "../../semantics/shape.ts";
 import { makeTensor, type Tensor, type TensorData } from "../../semantics/tensor.ts";
 
 export class PassingTensors {
-  readonly #free = new Map<string, TensorData[]>();
-  readonly #made = new Set<ArrayBufferLike>();
+  /** Memory that nobody names, by type and number of elements. */
+  readonly #free = new Map<DType, Map<number, TensorData[]>>();
+  /** Of memory that was made here: under how many names a run knows it. */
+  readonly #names = new Map<ArrayBufferLike, number>();
 
   /** A tensor that holds anything. */
   readonly make = (dtype: DType, shape: Shape): Tensor => {
-    const data = this.#free.get(keyOf(dtype, elementCount(shape)))?.pop();
+    const data = this.#free.get(dtype)?.get(elementCount(shape))?.pop();
     if (data) return { dtype, shape, data } as Tensor;
     const tensor = makeTensor(dtype, shape);
-    this.#made.add(tensor.data.buffer);
+    this.#names.set(tensor.data.buffer, 0);
     return tensor;
   };
 
-  /**
-   * Takes back the memory of a tensor that was made here, of which nobody has the name any more.
-   * @param alive what may still be read: a tensor under another name, or a part of it, keeps the memory
-   */
-  giveBack({ dtype, shape, data }: Tensor, alive: Iterable<Tensor>): void {
-    if (!this.#made.has(data.buffer)) return;
-    for (const other of alive) if (other.data.buffer === data.buffer) return;
-    const key = keyOf(dtype, elementCount(shape));
-    const known = this.#free.get(key);
-    if (known) known.push(data);
-    else this.#free.set(key, [data]);
+  /** The tensor has one name more; other names may stand for it already, or for a part of its memory. */
+  name({ data }: Tensor): void {
+    const names = this.#names.get(data.buffer);
+    if (names !== undefined) this.#names.set(data.buffer, names + 1);
   }
-}
 
-function keyOf(dtype: DType, count: number): string {
-  return `${dtype} ${count}`;
+  /** The tensor has one name less; memory that was made here is taken back with the last one. */
+  forget({ dtype, shape, data }: Tensor): void {
+    const names = this.#names.get(data.buffer);
+    if (names === undefined) return;
+    this.#names.set(data.buffer, names - 1);
+    if (names > 1) return;
+    const ofType = this.#free.get(dtype) ?? new Map<number, TensorData[]>();
+    this.#free.set(dtype, ofType);
+    const count = elementCount(shape);
+    const known = ofType.get(count);
+    if (known) known.push(data);
+    else ofType.set(count, [data]);
+  }
 }

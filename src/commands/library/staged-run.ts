@@ -80,8 +80,8 @@ export class StagedSession implements RunningModel {
       const taken = stage.take(values.value);
       const program = stage.programFor(taken);
       const done = program
-        ? put(program.run(stage.named(taken), undefined, passing.make), values.value)
-        : stage.interpret(taken, values.value);
+        ? put(program.run(stage.named(taken), undefined, passing.make), values.value, passing)
+        : stage.interpret(taken, values.value, passing);
       if (!done.ok) return done;
       stage.forget(values.value, passing);
     }
@@ -99,8 +99,9 @@ export class StagedSession implements RunningModel {
         ? put(
             await program.runAsync(stage.named(taken), signal, undefined, passing.make),
             values.value,
+            passing,
           )
-        : stage.interpret(taken, values.value);
+        : stage.interpret(taken, values.value, passing);
       if (!done.ok) return done;
       stage.forget(values.value, passing);
     }
@@ -210,11 +211,14 @@ class RunningStage {
     return feeds;
   }
 
-  interpret(taken: readonly Tensor[], values: Values): Result<void> {
+  interpret(taken: readonly Tensor[], values: Values, passing?: PassingTensors): Result<void> {
     this.#reference ??= new StageReference(this.stage.graph, this.stage.weights);
     const made = this.#reference.run(taken);
     if (!made.ok) return made;
-    for (let i = 0; i < made.value.length; i++) values.set(this.#outputs[i]!, made.value[i]!);
+    for (let i = 0; i < made.value.length; i++) {
+      values.set(this.#outputs[i]!, made.value[i]!);
+      passing?.name(made.value[i]!);
+    }
     return ok(undefined);
   }
 
@@ -223,7 +227,7 @@ class RunningStage {
     for (const name of this.#lasts) {
       const tensor = values.get(name);
       values.delete(name);
-      if (tensor) passing.giveBack(tensor, values.values());
+      if (tensor) passing.forget(tensor);
     }
   }
 }
@@ -248,9 +252,12 @@ function namesOf({ values }: Graph, ids: readonly ValueId[]): readonly string[] 
 }
 
 /** Adds what a program gave to what is known. */
-function put(outputs: Result<Outputs>, values: Values): Result<void> {
+function put(outputs: Result<Outputs>, values: Values, passing?: PassingTensors): Result<void> {
   if (!outputs.ok) return outputs;
-  for (const name of Object.keys(outputs.value)) values.set(name, outputs.value[name]!);
+  for (const name of Object.keys(outputs.value)) {
+    values.set(name, outputs.value[name]!);
+    passing?.name(outputs.value[name]!);
+  }
   return ok(undefined);
 }
 

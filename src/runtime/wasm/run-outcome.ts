@@ -23,12 +23,12 @@ export function programOutcome(
   failure: string,
   checks: readonly string[],
 ): Result<void> {
+  const code = Atomics.load(words, controlBlock.abort / 4);
+  // Asked after every run.
+  if (code === abortCodes.none) return ok(undefined);
   const read = (byteAddress: number) => Atomics.load(words, byteAddress / 4);
-  const code = read(controlBlock.abort);
   const subject = checks[read(controlBlock.faultStatement)] ?? "a check";
   switch (code) {
-    case abortCodes.none:
-      return ok(undefined);
     case abortCodes.cancelled:
       return fail(cancelled());
     case abortCodes.trapped:
