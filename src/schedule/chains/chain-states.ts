@@ -18,8 +18,8 @@ import {
   type RegionStates,
   type TilePricer,
   tileEstimateNs,
-  withoutScarce,
 } from "../states/region-states.ts";
+import { scarceShare, withoutScarce } from "../states/scarce-parts.ts";
 import type { TileChoice } from "../states/tile-choice.ts";
 import { TileSpace } from "../states/tile-space.ts";
 import { type ChainCut, ChainSpace, type ChainState } from "./chain-space.ts";
@@ -77,7 +77,7 @@ export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionSt
   const known = memory.chainStates.get(key) ?? narrowed(space, pricing);
   memory.chainStates.set(key, known);
   const states: RegionState[] = [];
-  const scarce = new Set<RegionState>();
+  const scarce = new Map<RegionState, number>();
   const parallels = parallelLoops(space, pricing);
   for (const { cut, tiles: choices, serialNs } of known.cuts) {
     const tiles = choices.map((choice, at) => spelledTile(space, { at, cut, choice }, target));
@@ -85,16 +85,14 @@ export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionSt
       const state = { cut, tiles, ...(parallel !== undefined && { parallel }) };
       const made = stateOf(space, state, serialNs, pricing);
       states.push(made);
-      if (isScarce(space, state, pricing.threads)) scarce.add(made);
+      const share = shareOf(space, state, pricing.threads);
+      if (share !== undefined) scarce.set(made, share);
     }
   }
   if (states.length === 0) return undefined;
-  const left = [
-    ...withoutScarce(states, {
-      isDealt: (s) => s.parallel !== undefined,
-      isScarce: (s) => scarce.has(s),
-    }),
-  ].sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
+  const left = [...withoutScarce(states, (s) => scarce.get(s), pricing.threads)].sort(
+    (a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs),
+  );
   const legal = known.fitting * parallels.length;
   const kept = left.length;
   return {
@@ -156,15 +154,15 @@ function stateOf(
   };
 }
 
-/** Whether small sizes leave threads without a part: the problems of a batch of one do, its heads do not. */
-function isScarce(
+/** Of the sizes, those that leave threads without a part: the problems of a batch of one do, its heads do not. */
+function shareOf(
   space: ChainSpace,
   { cut, parallel }: Pick<ChainState, "cut" | "parallel">,
   threads: number,
-): boolean {
-  if (parallel === undefined) return false;
-  const { leastExtent } = space.figures.loops[parallel]!;
-  return Math.ceil(leastExtent / (parallel === cut.loop ? cut.rows : 1)) < threads;
+): number | undefined {
+  if (parallel === undefined) return undefined;
+  const { leastExtent, extent } = space.figures.loops[parallel]!;
+  return scarceShare({ leastExtent, extent, unit: parallel === cut.loop ? cut.rows : 1 }, threads);
 }
 
 /** Common loops that may be dealt out; none of them first. */

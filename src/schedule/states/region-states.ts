@@ -18,6 +18,7 @@ import type { Target } from "../../target/target.ts";
 import type { Schedule } from "../directive.ts";
 import { CheapestFirst } from "./cheapest-first.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
+import { scarceShare, withoutScarce } from "./scarce-parts.ts";
 import {
   isSameTile,
   type MicroTile,
@@ -108,8 +109,6 @@ export interface NarrowingOptions {
  * Floors are those of loops in their own order, which another order undercuts by far less than this.
  */
 export const worthMeasuring = 1.15;
-/** Prices within so much of each other say nothing of which is cheaper. */
-const asCheap = 1.01;
 /** States of each interface class that the last phase keeps. */
 const kept = 20;
 /** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
@@ -243,8 +242,8 @@ class Narrowing {
   readonly #threads: number;
   readonly #byClass = new Map<string, RegionState[]>();
   readonly #seen = new Set<string>();
-  /** States whose parts can be fewer than the threads. */
-  readonly #scarce = new Set<RegionState>();
+  /** Of states that deal work out: the share of sizes at which there are fewer parts than threads. */
+  readonly #scarce = new Map<RegionState, number>();
   #bestNs = Infinity;
   #roofline = 0;
   #symmetry = 0;
@@ -335,7 +334,8 @@ class Narrowing {
     }
     const choice: TileChoice = { ...micro, ...around };
     const state = { choice, schedule: () => this.#schedule(choice), serialNs, priceNs, shares };
-    if (this.#isScarce(outer, around)) this.#scarce.add(state);
+    const share = this.#scarceShare(outer, around);
+    if (share !== undefined) this.#scarce.set(state, share);
     insertSorted(rivals, state);
     if (rivals.length > kept) {
       rivals.pop();
@@ -343,18 +343,14 @@ class Narrowing {
     }
   }
 
-  /** Where symbols are small there are fewer parts than threads. */
-  #isScarce([first]: readonly LoopFigures[], { parallel }: OuterChoice): boolean {
-    if (parallel === undefined || !first) return false;
-    const { leastExtent } = this.#space.figures.loops[first.origin]!;
-    return Math.ceil(leastExtent / first.unit) < this.#threads;
+  #scarceShare([first]: readonly LoopFigures[], { parallel }: OuterChoice): number | undefined {
+    if (parallel === undefined || !first) return undefined;
+    const { leastExtent, extent } = this.#space.figures.loops[first.origin]!;
+    return scarceShare({ leastExtent, extent, unit: first.unit }, this.#threads);
   }
 
   #withoutScarce(states: RegionState[]): readonly RegionState[] {
-    const left = withoutScarce(states, {
-      isDealt: (s) => s.choice?.parallel !== undefined,
-      isScarce: (s) => this.#scarce.has(s),
-    });
+    const left = withoutScarce(states, (s) => this.#scarce.get(s), this.#threads);
     this.#occupancy += states.length - left.length;
     return left;
   }
@@ -363,19 +359,6 @@ class Narrowing {
     if (around.parallel === undefined || !first) return serialNs;
     return onThreads(serialNs, first.trips, { target: this.#target, threads: this.#threads });
   }
-}
-
-/**
- * Prices are those of large extents. Of two ways to deal work out that are as cheap there, the one that still
- * feeds all threads at the small ones is left.
- */
-export function withoutScarce(
-  states: readonly RegionState[],
-  { isDealt, isScarce }: Readonly<Record<"isDealt" | "isScarce", (state: RegionState) => boolean>>,
-): readonly RegionState[] {
-  const fed = states.filter((s) => isDealt(s) && !isScarce(s));
-  const bestNs = Math.min(...fed.map((s) => s.priceNs));
-  return states.filter((s) => !isScarce(s) || s.priceNs * asCheap < bestNs);
 }
 
 /** The slowest thread's share of so many trips, and what meeting costs. */

@@ -137,13 +137,20 @@ function bindResults(
     if (result.kind === "value" && result.home === context.emitter.assembly) {
       result.home.suggestName(result.id, name);
     }
-    if (!scope.bind(name, context.known.take(context.place, name, result))) {
-      reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
-        at,
-        help: "every value of an ONNX graph has its own name; export the model again",
-      });
-    }
+    bindOnce(scope, { name, bound: context.known.take(context.place, name, result), at });
   }
+}
+
+/** Names are assigned once: nodes, inputs and initializers of a scope share them. */
+export function bindOnce(
+  scope: Scope,
+  { name, bound, at }: { readonly name: string; readonly bound: Binding; readonly at: string },
+): void {
+  if (scope.bind(name, bound)) return;
+  reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
+    at,
+    help: "every value of an ONNX graph has its own name; export the model again",
+  });
 }
 
 interface Found {
@@ -226,7 +233,7 @@ function inlineSubgraph(
   const nested = deeper(context, at);
   chargeExpansion(context, body.node.length, at);
   for (const [i, { name }] of body.input.entries()) {
-    inner.bind(name, context.known.take(context.place, name, inputs[i]!));
+    bindOnce(inner, { name, bound: context.known.take(context.place, name, inputs[i]!), at });
   }
   nested.bindInitializers(body, inner);
   walkNodes(body.node, inner, nested);
@@ -310,7 +317,7 @@ function callFunction(
   const scope = new Scope();
   for (const [i, name] of body.input.entries()) {
     const operand = inputs[i];
-    if (operand) scope.bind(name, operand);
+    if (operand) bindOnce(scope, { name, bound: operand, at });
   }
   const defaults = body.attributeProto.map((a) => [a.name, a] as const);
   const opsets = new Map([...context.opsets, ...readOpsets(body.opsetImport)]);

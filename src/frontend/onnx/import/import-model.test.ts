@@ -438,6 +438,11 @@ describe("diagnostics of the importer", () => {
     expect(codes(one({}, { weights: { y: w } }))).toEqual(["ONX011"]);
   });
 
+  it("refuses inputs of one name with ONX011", () => {
+    const twice = model([x, x], [{ op: "Relu", inputs: ["x"], outputs: ["y"] }]);
+    expect(codes(importOnnx(twice))).toEqual(["ONX011"]);
+  });
+
   it("refuses operator sets that do not fit with ONX012", () => {
     expect(codes(one({ op: "Sin" }, { opset: 5 }))).toContain("ONX012");
     expect(codes(one({ op: "Gelu" }, { opset: 17 }))).toEqual(["ONX012"]);

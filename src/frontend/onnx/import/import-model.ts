@@ -39,7 +39,14 @@ import { checkConstantWork } from "./constant-work.ts";
 import { Emitter } from "./emitter.ts";
 import { checkShapeSize } from "./extent-limits.ts";
 import { foldOperations } from "./fold.ts";
-import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
+import {
+  bindOnce,
+  functionKey,
+  readOpsets,
+  Scope,
+  type WalkContext,
+  walkNodes,
+} from "./graph-walk.ts";
 import { KnownValues, outermost } from "./known-values.ts";
 import { MissingData, noted, unreadable } from "./missing-data.ts";
 import { type Bound, constantOperand, isOperand, lazyConstant, type Operand } from "./operand.ts";
@@ -227,7 +234,7 @@ class ModelImport {
       const at = `initializer ${JSON.stringify(tensor.name)}`;
       this.#collect(
         () => {
-          if (!scope.bind(tensor.name, this.#readTensor(tensor, at))) duplicate(tensor.name, at);
+          bindOnce(scope, { name: tensor.name, bound: this.#readTensor(tensor, at), at });
         },
         () => scope.bind(tensor.name, "failed"),
       );
@@ -238,7 +245,7 @@ class ModelImport {
       this.#collect(
         () => {
           const dense = constantOperand(readSparseTensor(sparse, at), name);
-          if (!scope.bind(name, dense)) duplicate(name, at);
+          bindOnce(scope, { name, bound: dense, at });
         },
         () => scope.bind(name, "failed"),
       );
@@ -271,15 +278,19 @@ class ModelImport {
   }
 
   #bindInputs(scope: Scope): void {
+    // Up to IR version 3 initializers are listed among the inputs.
+    const { initializer, sparseInitializer } = this.#graph;
+    const initializers = new Set([
+      ...initializer.map((t) => t.name),
+      ...sparseInitializer.map((t) => t.values?.name ?? ""),
+    ]);
     for (const input of this.#graph.input) {
       const at = `input ${JSON.stringify(input.name)}`;
-      const bound = scope.find(input.name);
-      // Up to IR version 3 initializers are listed among the inputs.
-      if (bound) continue;
+      if (initializers.has(input.name)) continue;
       this.#collect(
         () => {
-          const bound = this.#givenValue(input) ?? this.#graphInput(input, at);
-          scope.bind(input.name, this.#known.take("", input.name, bound));
+          const given = this.#givenValue(input) ?? this.#graphInput(input, at);
+          bindOnce(scope, { name: input.name, bound: this.#known.take("", input.name, given), at });
         },
         () => scope.bind(input.name, "failed"),
       );
@@ -457,13 +468,6 @@ function opsetProblem(message: string): Diagnostic {
   return diagnostic("ONX012", message, {
     severity: "warning",
     help: "convert the model to a supported operator set with onnx.version_converter",
-  });
-}
-
-function duplicate(name: string, at: string): never {
-  return reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
-    at,
-    help: "every value of an ONNX graph has its own name; export the model again",
   });
 }
 
