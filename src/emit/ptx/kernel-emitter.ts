@@ -67,6 +67,7 @@ export class KernelEmitter {
 
   #body(statements: readonly Statement[]): void {
     const bound: string[] = [];
+    const { inverses } = this.#parts.values;
     for (const [i, statement] of statements.entries()) {
       this.#context.statement = headOf(statement);
       if (statement.kind === "letIndex") {
@@ -78,6 +79,8 @@ export class KernelEmitter {
       this.#parts.values.endStatement();
     }
     for (const name of bound) this.#parts.values.forget(name);
+    // What a branch or a trip made is not there behind it.
+    this.#parts.values.inverses = inverses;
   }
 
   #statement(s: Statement): void {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Rng } from "../../support/rng.ts";
 import { PtxCode } from "./ptx-code.ts";
-import { divideAll } from "./shared-division.ts";
+import { divideAll, inverseOf } from "./shared-division.ts";
 
 const { fround } = Math;
 /** Exact here but for double rounding, which random operands do not meet. */
@@ -39,7 +39,7 @@ test("a shared reciprocal gives the quotients that division rounds to", () => {
 
 test("what could overflow on the way is divided by the instruction", () => {
   const code = new PtxCode();
-  const quotients = divideAll(code, ["%r90", "%r91", "%r92", "%r93"], "%r99");
+  const quotients = divideAll(code, ["%r90", "%r91", "%r92", "%r93"], inverseOf(code, new Array(4).fill("%r99")));
   const text = code.toString();
   expect(new Set(quotients).size).toBe(4);
   expect(text.match(/div\.rn\.f32/g)).toHaveLength(4);

@@ -1,6 +1,6 @@
 /**
- * Quotients of several f32 by one divisor, rounded as `div.rn` rounds: the divisor's reciprocal is made once, and each
- * quotient is corrected by its exact remainder (Markstein, "Computation of elementary functions on the IBM RISC
+ * Quotients of several f32 by one divisor, or by those of rows beside each other, rounded as `div.rn` rounds: a
+ * divisor's reciprocal is made once, and each quotient is corrected by its exact remainder (Markstein, "Computation of elementary functions on the IBM RISC
  * System/6000 processor", 1990, theorem 8), in three instructions where `div.rn` takes about twelve. The
  * instruction itself does it where the divisor is not well inside the range, or a dividend so large that a step
  * of this could overflow: small dividends lose nothing that rounding to the spacing of subnormals would keep.
@@ -14,39 +14,54 @@ const moderate = 2 ** 60;
 /** Dividends from which on a reciprocal of their own pays. */
 export const fewestDividends = 4;
 
+/** What quotients of a vector by such divisors, often the same, have in common. */
+export interface Inverse {
+  readonly divisors: readonly Operand[];
+  readonly reciprocals: readonly Operand[];
+  /** Whether all divisors are moderate, which reciprocals are right for. */
+  readonly isUsual: Operand;
+}
+
+export function inverseOf(code: PtxCode, divisors: readonly Operand[]): Inverse {
+  const c = new FloatCode(code, 32);
+  const distinct = [...new Set(divisors)];
+  const made = new Map(distinct.map((d) => [d, reciprocalOf(c, d)]));
+  const isUsual = distinct
+    .flatMap((d) => [c.test("gt", d, 1 / moderate), c.test("lt", d, moderate)])
+    .reduce((a, b) => code.op("and.pred", "p", a, b));
+  return { divisors, reciprocals: divisors.map((d) => made.get(d)!), isUsual };
+}
+
+function reciprocalOf(c: FloatCode, divisor: Operand): Operand {
+  const first = c.op("rcp.approx", divisor);
+  const off = c.fma(c.neg(divisor), first, 1);
+  return c.fma(off, first, first);
+}
+
 export function divideAll(
   code: PtxCode,
   dividends: readonly Operand[],
-  divisor: Operand,
+  { divisors, reciprocals, isUsual }: Inverse,
 ): readonly Operand[] {
   const c = new FloatCode(code, 32);
   const largest = dividends.map((x) => c.abs(x)).reduce((a, b) => c.max(a, b));
   const isSmall = c.test("lt", largest, moderate);
-  const isUsual = code.op(
-    "and.pred",
-    "p",
-    c.test("gt", divisor, 1 / moderate),
-    c.test("lt", divisor, moderate),
-  );
   const quotients = dividends.map(() => code.fresh("r"));
   branch(
     code,
     code.op("and.pred", "p", isSmall, isUsual),
     () => {
-      const first = c.op("rcp.approx", divisor);
-      const off = c.fma(c.neg(divisor), first, 1);
-      const reciprocal = c.fma(off, first, first);
-      const against = c.neg(reciprocal);
       for (const [i, x] of dividends.entries()) {
-        const near = c.mul(x, reciprocal);
+        const near = c.mul(x, reciprocals[i]!);
         // This way round a zero keeps its sign.
-        const beyond = c.fma(divisor, near, c.neg(x));
+        const beyond = c.fma(divisors[i]!, near, c.neg(x));
+        const against = c.neg(reciprocals[i]!);
         code.emit(`fma.rn.f32 ${quotients[i]}, ${against}, ${beyond}, ${near}`);
       }
     },
     () => {
       for (const [i, x] of dividends.entries()) {
-        code.emit(`div.rn.f32 ${quotients[i]}, ${x}, ${divisor}`);
+        code.emit(`div.rn.f32 ${quotients[i]}, ${x}, ${divisors[i]}`);
       }
     },
   );

@@ -15,7 +15,7 @@ import type { KernelContext, RegisterPlace } from "./kernel-context.ts";
 import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
-import { divideAll, fewestDividends } from "./shared-division.ts";
+import { divideAll, fewestDividends, type Inverse, inverseOf } from "./shared-division.ts";
 import { isTinyFloat, narrowTiny, type TinyFloat, widenTiny } from "./tiny-floats.ts";
 import {
   classOfRegisters,
@@ -38,6 +38,8 @@ type ExprOf<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 export class ValueEmitter {
   readonly #context: KernelContext;
   readonly #bound = new Map<string, Registers>();
+  /** What quotients by named values have in common, made where the code that is emitted goes through. */
+  inverses: ReadonlyMap<string, Inverse> = new Map();
   /** Values of the current statement. */
   readonly #known = new Map<Expr, Registers>();
   /** Their lanes, where several operands take some. */
@@ -275,7 +277,7 @@ export class ValueEmitter {
     const operands = e.operands.map((o) =>
       widened ? widen(code, from, o.lanes, this.evaluate(o)) : this.#lanes(o),
     );
-    const divided = from === "f32" && e.op === "div" ? this.#divided(operands) : undefined;
+    const divided = from === "f32" && e.op === "div" ? this.#divided(operands, e) : undefined;
     if (divided) return divided;
     const parts = Array.from({ length: e.lanes }, (_, lane) =>
       this.#applyScalar(
@@ -286,13 +288,18 @@ export class ValueEmitter {
     return widened && !isPredicate(e.op) ? narrow(code, from, parts) : parts;
   }
 
-  /** Quotients by one divisor, of several f32. */
-  #divided(operands: readonly Registers[]): Registers | undefined {
+  /** Quotients of several f32, by one divisor or by values that a thread has for all its vectors. */
+  #divided(operands: readonly Registers[], e: ExprOf<"apply">): Registers | undefined {
     const { code } = this.#context;
     const [dividends, divisors] = operands as [Registers, Registers];
-    const [divisor] = divisors;
-    const isShared = divisors.length >= fewestDividends && divisors.every((d) => d === divisor);
-    return isShared && !code.isCallFree ? divideAll(code, dividends, divisor!) : undefined;
+    const by = e.operands[1]!;
+    const name = by.kind === "local" ? by.name : undefined;
+    const isShared = name !== undefined || divisors.every((d) => d === divisors[0]);
+    if (divisors.length < fewestDividends || code.isCallFree || !isShared) return undefined;
+    const known = name === undefined ? undefined : this.inverses.get(name);
+    const inverse = known ?? inverseOf(code, divisors);
+    if (name !== undefined) this.inverses = new Map(this.inverses).set(name, inverse);
+    return divideAll(code, dividends, inverse);
   }
 
   /** Pairs of narrow floats by instructions that round once, as the operator in f32 and its rounding would. */
