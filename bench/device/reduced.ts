@@ -293,6 +293,7 @@ const families: Readonly<Record<string, readonly Case[]>> = {
   "rows across memory": [
     across("softmax", "f32", "threads 32 lanes 4 together 8 across keep registers", 300),
     across("softmax", "bf16", "threads 64 lanes 8 together 4 across keep memory", 301),
+    across("softmax", "bf16", "threads 16 lanes 8 together 8 across keep operands shared 5", 150),
     across("argReduce", "f32", "threads 8 lanes 4 together 8 across keep memory", 129),
   ],
   transposes: [
@@ -303,6 +304,7 @@ const families: Readonly<Record<string, readonly Case[]>> = {
   ],
   "parts of rows": [
     across("softmax", "bf16", "threads 16 lanes 8 together 8 across parts 4 keep registers", 500),
+    across("softmax", "f32", "threads 16 lanes 4 together 8 across parts 2 keep operands shared 6", 250),
     rows("layerNorm", "f32", "threads 128 lanes 4 together 1 parts 2 keep operands", 3000),
     rows("softmax", "f16", "threads 64 lanes 1 together 1 parts 8 keep memory", 1501),
   ],

@@ -48,6 +48,8 @@ import { compulsoryBytes, longestOf, product } from "./region-work.ts";
 import { residentBlocks } from "./resident-blocks.ts";
 
 const warpThreads = 32;
+/** Registers that vectors on their way to shared memory fill (lower/rows/kept-vectors.ts), and bytes of an access. */
+const [staging, sharedAccessBytes] = [16, 16] as const;
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
 /** Instructions of a load or store and its address. */
@@ -104,6 +106,7 @@ export function rowsNanoseconds(
   const busy = Math.max(0.2, Math.min(1, (together * warps) / busyWarps));
   const issuesPerNs = warpInstructionsPerNsPerCore.value * sustained * busy;
   const blockIssueNs = (warps * work.slots) / issuesPerNs;
+  const blockSharedNs = work.sharedMoved / limits.sharedBytesPerNsPerCore.value;
   const bytes = compulsoryBytes(region, ranges);
   const isNear = bytes <= limits.nearBytes;
   const again = keep === "memory" ? work.passes : 1;
@@ -135,9 +138,10 @@ export function rowsNanoseconds(
   const ownNs = (sectors * bytes * cores) / (blocks * limits.memoryBytesPerNs.value * mostDrawn);
   const isWhole = (across || parts > 1) && work.scans === 0;
   const lifeNs = isWhole
-    ? turnsNs([blockIssueNs, ownNs], waits, together)
+    ? turnsNs([blockIssueNs, ownNs, blockSharedNs], waits, together)
     : waits + queuedNs(blockIssueNs, waits, together);
-  return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
+  const coreNs = perCore * Math.max(blockIssueNs, blockSharedNs);
+  return longestOf(coreNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
 }
 
 interface Touched {
@@ -226,11 +230,11 @@ export function residentRows(
 }
 
 function residentBy(
-  { registers }: RowsWork,
+  { registers, sharedBytes }: RowsWork,
   threads: number,
   limits: BlockLimits,
 ): number | string {
-  return residentBlocks({ threads, registers, sharedBytes: 0 }, limits);
+  return residentBlocks({ threads, registers, sharedBytes }, limits);
 }
 
 function tensorsOf({ tensors }: Region): RowTensors {
@@ -245,6 +249,9 @@ interface RowsWork {
   readonly slots: number;
   /** Registers of what a thread keeps and works on. */
   readonly registers: number;
+  /** Shared memory of a block, and what its threads write there and read of their elements. */
+  readonly sharedBytes: number;
+  readonly sharedMoved: number;
   readonly folds: number;
   readonly scans: number;
   /** Times that operands are read, and that a thread waits for what it reads. */
@@ -292,6 +299,8 @@ function workOf(
     (sum, s) => sumOf(sum, issueOfRow(s)),
     plainIssue(loaded.length * chunks * perAccess),
   );
+  const passing = form.statements.filter((s) => s.work !== "once" && runs(s));
+  const shared = inShared({ form, directive }, { loaded, passes: passing.length, bitsOf });
   const exchanges = [...folds, ...scans].reduce(
     (sum, statement) => sumOf(sum, exchangeIssue(statement, { form, directive })),
     noIssue,
@@ -302,7 +311,6 @@ function workOf(
     ...{ keepsMade: keep === "registers", loaded, turns },
     bitsOf: heldBits,
   });
-  const passing = form.statements.filter((s) => s.work !== "once" && runs(s));
   const wordsOf = ({ statement }: RowStatement): number =>
     [...statement.reads, ...statement.finishReads].reduce((sum, { tensor }) => {
       return sum + (isLocal(tensor) ? 0 : Math.ceil((lanes * bitsOf(tensor)) / 32));
@@ -311,8 +319,8 @@ function workOf(
     s.work === "scan" ? 1 : tripsAhead(form, wordsOf(s), slotsOf(issueOfRow(s)) / chunks),
   );
   const onTheWay = passing.map((s, i) => Math.min(chunks, together[i]!) * wordsOf(s));
-  const held = keep === "memory" ? Math.max(0, ...onTheWay) : (chunks * lanes * bits) / 32;
-  const kept = held + 3 * lanes;
+  const held = keep === "memory" ? Math.max(0, ...onTheWay) : ((chunks - directive.shared) * lanes * bits) / 32;
+  const kept = held + Math.max(3 * lanes, shared.staged);
   const registers = Math.max(plainRegisters + kept, scanRegisters(form, directive));
   const turnsOfRow = together.reduce((sum, n) => sum + Math.ceil(chunks / n), 0);
   const outside = form.statements.flatMap(({ statement: { reads, writes } }) =>
@@ -320,8 +328,10 @@ function workOf(
   );
   const widestBytes = Math.max(1, ...outside.map((a) => bitsOf(a.tensor) / 8));
   return {
-    slots: slotsOf(sumOf(issued, exchanges)),
+    slots: slotsOf(sumOf(issued, exchanges)) + shared.accesses,
     registers,
+    sharedBytes: shared.bytes + exchangeBytes({ form, directive }),
+    sharedMoved: shared.moved,
     folds: folds.length,
     scans: scans.length,
     passes: passing.length,
@@ -329,6 +339,48 @@ function workOf(
     widestBytes,
     accesses: outside.length,
   };
+}
+
+interface Shared {
+  /** Of a block, held and moved. */
+  readonly bytes: number;
+  readonly moved: number;
+  /** Of a thread: instructions that write and read it, and registers that are on the way there. */
+  readonly accesses: number;
+  readonly staged: number;
+}
+
+/** Operands that shared memory keeps: written once, and read in each pass. */
+function inShared(
+  { form, directive }: Pick<ScheduledRows, "form" | "directive">,
+  of: Pick<RowTensors, "bitsOf"> & { readonly loaded: readonly string[]; readonly passes: number },
+): Shared {
+  const { threads, rows, shared } = directive;
+  if (shared === 0) return { bytes: 0, moved: 0, accesses: 0, staged: 0 };
+  const vectors = of.loaded.map((t) => (vectorLanes(directive) * of.bitsOf(t)) / 8);
+  const ofThread = shared * vectors.reduce((sum, bytes) => sum + bytes, 0);
+  const bytes = threads * rows * ofThread;
+  const times = 1 + of.passes;
+  return {
+    bytes,
+    moved: bytes * times,
+    accesses: times * Math.max(shared * vectors.length, ofThread / sharedAccessBytes),
+    staged: Math.min(staging, ofThread / 4),
+  };
+}
+
+/** What warps and blocks leave each other, for each fold its own: across rows that is much. */
+function exchangeBytes({ form, directive }: Pick<ScheduledRows, "form" | "directive">): number {
+  const { threads, rows, across, parts } = directive;
+  const count = across ? rows * rowLanes(directive) : 1;
+  const warps = threads / combinedInWarp(directive);
+  const words = form.statements.flatMap((s) =>
+    (s.work === "fold" ? s.statement.reduction!.monoid.components : []).map(
+      ({ dtype }) => Math.ceil(dtypes[dtype].bits / 32),
+    ),
+  );
+  const places = warps === 1 && parts === 1 ? 0 : (warps + parts) * Math.max(4, count);
+  return 4 * places * words.reduce((sum, n) => sum + n, 0);
 }
 
 /** What the threads of a row tell each other for a fold, or for all vectors that are scanned. */

@@ -113,6 +113,10 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       ],
       parts: [base, base.replace("together 1", "together 1 parts 2")],
       keep: [base, base.replace("registers", "operands")],
+      shared: [
+        base.replace("registers", "operands"),
+        base.replace("registers", "operands shared 1"),
+      ],
     } satisfies Knobs<RowsDirective>);
   });
 

@@ -105,7 +105,8 @@ function printRows(d: RowsDirective): string {
   const across = d.across ? " across" : "";
   const items = d.items === 1 ? "" : ` items ${d.items}`;
   const parts = d.parts === 1 ? "" : ` parts ${d.parts}`;
-  return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows}${across}${items}${parts} keep ${d.keep}`;
+  const shared = d.shared === 0 ? "" : ` shared ${d.shared}`;
+  return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows}${across}${items}${parts} keep ${d.keep}${shared}`;
 }
 
 /** Parses a schedule; TXT001 with the line where it is malformed. */
@@ -261,7 +262,8 @@ function readRows(reader: TextReader): Directive {
   reader.expect("keep");
   const word = reader.name(rowKeepers.join(" or "));
   const keep = rowKeepers.find((k) => k === word) ?? reader.fail(rowKeepers.join(" or "));
-  return { kind: "rows", statement, threads, lanes, rows, across, items, parts, keep };
+  const shared = reader.accept("shared") ? reader.number("vectors in shared memory") : 0;
+  return { kind: "rows", statement, threads, lanes, rows, across, items, parts, keep, shared };
 }
 
 function readAttend(reader: TextReader): Directive {

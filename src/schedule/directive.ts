@@ -177,6 +177,8 @@ export interface RowsDirective {
   /** Parts of a row, each a block's of a cluster, which tell each other what they fold. */
   readonly parts: number;
   readonly keep: RowKeeper;
+  /** Vectors of a thread, its last ones, whose operands are kept in shared memory, where the others are in registers. */
+  readonly shared: number;
 }
 
 /** Who multiplies: the threads of a warp together, or of a warpgroup, to which one thread streams keys and values. */

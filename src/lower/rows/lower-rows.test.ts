@@ -230,6 +230,21 @@ describe("rows by blocks", () => {
     expect(difference(graphOf(centred(0), "f32", [70, 24]), how)).toBeUndefined();
   });
 
+  it("across: the last vectors of a thread in shared memory, or all", () => {
+    for (const how of [
+      "threads 4 lanes 4 together 8 across keep operands shared 3",
+      "threads 4 lanes 4 together 8 across parts 2 keep operands shared 5",
+      "threads 8 lanes 1 together 16 across keep operands shared 5",
+    ]) {
+      expect(difference(graphOf(alongFirst(0), "f32", [37, 40]), how)).toBeUndefined();
+      expect(difference(graphOf(centred(0), "f32", [37, 40]), how)).toBeUndefined();
+    }
+    const narrow = "threads 8 lanes 8 together 4 across keep operands shared 2";
+    expect(difference(graphOf(alongFirst(1), "bf16", [2, 33, 48]), narrow)).toBeUndefined();
+    const along = "threads 32 lanes 4 together 1 keep operands shared 1";
+    expect(difference(graphOf(norm, "f32", [3, 200]), along)).toBeUndefined();
+  });
+
   it("across, of any number and any length", () => {
     const [rows, length] = [variable("M"), variable("N")];
     const g = new GraphBuilder("rows");
@@ -307,6 +322,12 @@ describe("rows by blocks", () => {
     expect(codeOf(`${last} threads 48 lanes 4 together 4 keep registers`)).toBe("SCH043");
     expect(codeOf(`${last} threads 8 lanes 1 together 1 keep memory`)).toBe("SCH043");
     expect(codeOf(`${last} threads 32 lanes 1 together 64 keep memory`)).toBe("SCH043");
+    // Shared memory keeps what comes from memory of vectors that a thread has.
+    const shared = `${last} threads 32 lanes 4 together 4 keep`;
+    expect(codeOf(`${shared} operands shared 1`)).toBe("legal");
+    expect(codeOf(`${shared} operands shared 2`)).toBe("SCH043");
+    expect(codeOf(`${shared} registers shared 1`)).toBe("SCH043");
+    expect(codeOf(`${shared} memory shared 1`)).toBe("SCH043");
     // Blocks of a cluster have one row, vectors across whole rows, parts a power of two.
     expect(codeOf(`${last} threads 32 lanes 1 together 1 parts 2 keep registers`)).toBe("legal");
     expect(codeOf(`${last} threads 32 lanes 1 together 2 parts 2 keep registers`)).toBe("SCH043");

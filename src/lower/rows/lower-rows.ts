@@ -3,7 +3,7 @@
  * vectors, thread after thread, so that a warp touches whole lines; a thread has the same elements in every
  * statement.
  *
- *   load what several statements read          kept in registers (`keep registers`)
+ *   load what several statements read          kept in registers, the last `shared` vectors in shared memory
  *   for each statement in order
  *     fold   own elements · halves of the warp · [warps through shared memory · barrier] · every thread has it
  *     scan   vector after vector: own lanes · threads before in the warp · warps before · what is carried
@@ -73,6 +73,7 @@ import {
   splatOf,
   storeWrite,
 } from "../operands.ts";
+import { type KeptVectors, loadKept, makeKept, stagedVectors, storeKept } from "./kept-vectors.ts";
 import { conditionsInside } from "./row-ends.ts";
 import { RowScan } from "./row-scan.ts";
 import { type TotalPlace, totalOfRow } from "./row-totals.ts";
@@ -126,8 +127,8 @@ class RowsLowering {
   #exchanges = 0;
   /** Not known to hold: the row is one. */
   readonly #isRow: readonly Condition[];
-  /** Register buffers of operands and elements by access key or tensor, and of values a row. */
-  readonly #kept = new Map<string, string>();
+  /** Vectors of operands and elements by access key or tensor, and values a row. */
+  readonly #kept = new Map<string, KeptVectors>();
   readonly #values = new Map<string, Expr>();
 
   constructor(region: ScheduledRegion, { form, directive }: ScheduledRows, context: RowsContext) {
@@ -211,19 +212,33 @@ class RowsLowering {
   #keepOperands(block: Block): void {
     const turns = turnsOf(this.#form, this.#directive.keep, (tensor) => this.#isWanted(tensor));
     for (const access of sharedReads(this.#form, turns)) {
-      const name = this.#keep(`${access.tensor}.row`, this.#dtypeOf(access.tensor));
+      const { shared } = this.#directive;
+      const kept = this.#keep(access.tensor, shared);
+      const last = chunksOf(this.#form, this.#directive) - 1;
+      let staged: readonly (readonly [number, Expr])[] = [];
       this.#eachChunk(block, (chunk) => {
-        chunk.block.push(storeTo(name, [chunk.at], this.#load(access, chunk)));
+        const loaded = this.#load(access, chunk);
+        if (chunk.at < kept.inRegisters) {
+          chunk.block.push(storeKept(kept, chunk.at, loaded));
+          return;
+        }
+        staged = [...staged, [chunk.at, freeze(loaded, this.#context.names, chunk.block)]];
+        if (staged.length < stagedVectors(kept) && chunk.at < last) return;
+        chunk.block.push(...staged.map(([at, value]) => storeKept(kept, at, value)));
+        staged = [];
       });
-      this.#kept.set(accessKey(access), name);
+      this.#kept.set(accessKey(access), kept);
     }
   }
 
-  /** A register buffer with a vector for each chunk. */
-  #keep(stem: string, dtype: DType): string {
-    const lanes = vectorLanes(this.#directive);
-    const shape = [constant(chunksOf(this.#form, this.#directive))];
-    return this.#makeBuffer(stem, { scope: "register", dtype, lanes, shape });
+  /** Places for a vector of each chunk. */
+  #keep(tensor: string, inShared: number): KeptVectors {
+    const { threads, rows } = this.#directive;
+    return makeKept(`${tensor}.row`, {
+      ...{ dtype: this.#dtypeOf(tensor), lanes: vectorLanes(this.#directive) },
+      ...{ count: chunksOf(this.#form, this.#directive), inShared, threads: threads * rows },
+      ...{ thread: this.#thread, names: this.#context.names, buffers: this.#buffers },
+    });
   }
 
   #makeBuffer(stem: string, parts: Pick<Buffer, "scope" | "dtype" | "lanes" | "shape">): string {
@@ -326,16 +341,11 @@ class RowsLowering {
   #read(access: Access, chunk: Chunk): Expr {
     const lanes = vectorLanes(this.#directive);
     const { made, statements } = this.#form;
-    const dtype = this.#dtypeOf(access.tensor);
     const isElement = movesAlong(access);
     const known = made.get(access.tensor);
     if (known === "row") return splatOf(this.#values.get(access.tensor)!, lanes, chunk.block);
     const kept = this.#kept.get(known ? access.tensor : accessKey(access));
-    if (kept !== undefined) {
-      return chunk.block.bind(
-        loadExpr(kept, [chunk.at], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) }),
-      );
-    }
+    if (kept) return chunk.block.bind(loadKept(kept, chunk.at));
     if (!known && isElement) return this.#load(access, chunk);
     if (!known) return splatOf(this.#rowValue(access, chunk.block), lanes, chunk.block);
     const maker = statements.find(({ statement }) =>
@@ -384,7 +394,7 @@ class RowsLowering {
 
   #keepResults({ statement }: RowStatement): void {
     for (const { tensor } of statement.writes.filter((w) => this.#isKept(w))) {
-      this.#kept.set(tensor, this.#keep(`${tensor}.row`, this.#dtypeOf(tensor)));
+      this.#kept.set(tensor, this.#keep(tensor, 0));
     }
   }
 
@@ -393,7 +403,7 @@ class RowsLowering {
     const values = made.map((v) => chunk.block.bind(v));
     statement.writes.forEach((write, i) => {
       if (this.#isKept(write)) {
-        chunk.block.push(storeTo(this.#kept.get(write.tensor)!, [chunk.at], values[i]!));
+        chunk.block.push(storeKept(this.#kept.get(write.tensor)!, chunk.at, values[i]!));
       }
       if (this.#isWanted(write.tensor)) {
         const { ofLanes, whole } = byLanes(chunk.inside);

@@ -9,6 +9,7 @@ import { constantValue } from "../../semantics/index-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
 import { type RowsDirective, rowKeepers } from "../directive.ts";
 import {
+  chunksOf,
   elementLoop,
   isNear,
   movesAlong,
@@ -27,9 +28,13 @@ const shortLine = 64;
 const blockThreads = [128, 256] as const;
 const vectorBytes = 16;
 
-/** Vectors of rows beside each other, threads of their blocks, and parts of rows that clusters share. */
+/**
+ * Vectors of rows beside each other, threads of their blocks, eighths of a thread's vectors that shared memory keeps,
+ * and parts of rows that clusters share.
+ */
 const besideCounts = [2, 4, 8, 16, 32] as const;
 const acrossThreads = [128, 256, 512, 1024] as const;
+const sharedEighths = [8, 6, 4] as const;
 const partCounts = [1, 2, 4, 8] as const;
 /** Threads of a block that has a part of one row. */
 const partThreads = [256, 512, 1024] as const;
@@ -64,7 +69,7 @@ interface Rows {
 
 function* alongRows({ region, form, limits, hasClusters }: Rows): Generator<RowsDirective> {
   const statement = region.statements.at(-1)!.name;
-  const plain = { kind: "rows", statement, across: false, items: 1 } as const;
+  const plain = { kind: "rows", statement, across: false, items: 1, shared: 0 } as const;
   for (const lanes of laneCounts(region, form, elementLoop)) {
     for (const threads of threadCounts) {
       if (threads > usualThreads && (threads * lanes) / 2 >= form.mostElements) continue;
@@ -97,17 +102,28 @@ function* acrossRows({ region, form, limits, hasClusters }: Rows): Generator<Row
         if (size > limits.threadsPerBlock || threads / 2 >= form.mostElements) continue;
         for (const parts of hasClusters ? partCounts : [1]) {
           if (parts > 1 && form.mostElements < 2 * threads * parts) continue;
-          for (const keep of rowKeepers) yield { ...plain, threads, lanes, rows, parts, keep };
+          for (const keep of rowKeepers) {
+            const d = { ...plain, threads, lanes, rows, parts, keep, shared: 0 };
+            yield d;
+            if (keep !== "memory") yield* withShared(d, form);
+          }
         }
       }
     }
   }
 }
 
+/** The same with some of each thread's vectors in shared memory, or all. */
+function* withShared(d: RowsDirective, form: RowsForm): Generator<RowsDirective> {
+  const chunks = chunksOf(form, d);
+  const counts = sharedEighths.map((n) => Math.floor((n * chunks) / 8));
+  for (const shared of new Set(counts)) if (shared > 0) yield { ...d, shared };
+}
+
 /** A thread has elements behind each other of one row, and its neighbours those of the rows beside it. */
 function* scannedAcross({ region, form, limits }: Rows): Generator<RowsDirective> {
   const statement = region.statements.at(-1)!.name;
-  const plain = { kind: "rows", statement, lanes: 1, across: true, parts: 1 } as const;
+  const plain = { kind: "rows", statement, lanes: 1, across: true, parts: 1, shared: 0 } as const;
   const length = constantValue(form.length);
   if (length === undefined) {
     // Of an open number of turns it is not proved that warps which meet in them wait for each other.

@@ -330,6 +330,8 @@ const mostLanes = 16;
 export const mostKept = 64;
 /** Of rows that a block or a cluster keeps as a whole: of narrow elements, two of which are a register. */
 const mostKeptWhole = 128;
+/** Elements of a thread that are kept in registers and shared memory, each with instructions of its own. */
+const mostSpelled = 256;
 
 /**
  * Whether rows lie behind each other along one axis of what they leave: with guards at the end of each it is not
@@ -393,11 +395,27 @@ export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined 
     return "no statement makes elements that it could compute again";
   if (d.keep !== "memory" && constantValue(form.length) === undefined)
     return `rows of ${form.length.key} elements have no registers of their own`;
-  const kept = chunksOf(form, d) * vectorLanes(d);
+  const sharing = sharedFault(d, form);
+  if (sharing !== undefined) return sharing;
+  const kept = (chunksOf(form, d) - d.shared) * vectorLanes(d);
   const most = d.across || d.parts > 1 ? mostKeptWhole : mostKept;
   if (d.keep !== "memory" && kept > most)
     return `a thread would keep ${kept} elements of its rows, more than ${most}`;
   return undefined;
+}
+
+/** What of a thread's vectors shared memory does not keep. */
+function sharedFault(d: RowsDirective, form: RowsForm): string | undefined {
+  if (d.shared === 0) return undefined;
+  if (!Number.isSafeInteger(d.shared) || d.shared < 0)
+    return "vectors in shared memory are a whole number";
+  if (d.keep === "memory") return "what is read again is kept nowhere";
+  if (d.keep === "registers" && [...form.made.values()].includes("element"))
+    return "what statements make of elements is kept in registers alone";
+  const chunks = chunksOf(form, d);
+  if (d.shared > chunks) return `a thread has ${chunks} vectors, not ${d.shared}`;
+  const all = chunks * vectorLanes(d);
+  return all > mostSpelled ? `a thread would keep ${all} elements, more than ${mostSpelled}` : undefined;
 }
 
 function alongFault(d: RowsDirective, form: RowsForm): string | undefined {
