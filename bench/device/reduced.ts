@@ -304,7 +304,12 @@ const families: Readonly<Record<string, readonly Case[]>> = {
   ],
   "parts of rows": [
     across("softmax", "bf16", "threads 16 lanes 8 together 8 across parts 4 keep registers", 500),
-    across("softmax", "f32", "threads 16 lanes 4 together 8 across parts 2 keep operands shared 6", 250),
+    across(
+      "softmax",
+      "f32",
+      "threads 16 lanes 4 together 8 across parts 2 keep operands shared 6",
+      250,
+    ),
     rows("layerNorm", "f32", "threads 128 lanes 4 together 1 parts 2 keep operands", 3000),
     rows("softmax", "f16", "threads 64 lanes 1 together 1 parts 8 keep memory", 1501),
   ],

@@ -30,10 +30,15 @@ function scanOf(dtype: "f32" | "bf16" | "i64", length: number): Region {
 }
 
 /** Rows of softmax, one region whatever it costs. */
-function softmaxOf(dtype: "f32" | "bf16" | "f16", length: number): Region {
+function softmaxOf(
+  dtype: "f32" | "bf16" | "f16",
+  length: number,
+  { rows, axis } = { rows: 3, axis: 1 },
+): Region {
   const g = new GraphBuilder("softmax");
-  const x = g.input("x", tensorType(dtype, 3, length));
-  const graph = g.finish([g.node("softmax", [x], { axis: 1 })]);
+  const shape = axis === 1 ? [rows, length] : [length, rows];
+  const x = g.input("x", tensorType(dtype, ...shape));
+  const graph = g.finish([g.node("softmax", [x], { axis })]);
   const nests = value(buildNests(prepareFor({ graph, weights: noWeights }, target).graph));
   const layOut = joinRows(
     ({ statements }) => (statements.length > 1 ? 0 : 1),
@@ -99,6 +104,39 @@ describe("softmax by many threads", () => {
       expect(Number.isFinite(priced(softmaxOf(dtype, length), how))).toBe(spilled === 0);
     },
   );
+});
+
+describe("softmax of columns by many threads", () => {
+  const priceOf = (dtype: "f32" | "bf16", length: number, how: string): number => {
+    const region = softmaxOf(dtype, length, { rows: 8192, axis: 0 });
+    const last = region.statements.at(-1)!.name;
+    const text = `schedule "${region.name}" for "h200" { rows ${last} ${how} }`;
+    const applied = value(applySchedule(region, value(parseSchedule(text))));
+    return priceRegion(applied, target).estimateNs;
+  };
+
+  // What ptxas 13.0 spills of 128 registers a thread, and of 255.
+  const assembled = [
+    ["bf16", 16_384, "threads 128 lanes 8 together 4 across parts 8 keep operands shared 12", 68],
+    ["bf16", 16_384, "threads 128 lanes 8 together 4 across parts 8 keep registers", 44],
+    ["bf16", 16_384, "threads 128 lanes 8 together 2 across parts 8 keep registers", 0],
+    ["f32", 8192, "threads 64 lanes 4 together 8 across parts 8 keep operands shared 12", 0],
+  ] as const;
+
+  it.each(assembled)(
+    "of %s, columns of %d, %s: refused where %d bytes are spilled",
+    (dtype, length, how, spilled) => {
+      expect(Number.isFinite(priceOf(dtype, length, how))).toBe(spilled === 0);
+    },
+  );
+
+  it("is cheaper where shared memory keeps what fewer blocks would have registers for", () => {
+    const how = "threads 64 lanes 4 together 4 across parts 8 keep operands";
+    expect(priceOf("f32", 8192, `${how} shared 12`)).toBeLessThan(priceOf("f32", 8192, how));
+    // More than the shared memory of a multiprocessor.
+    const all = "threads 64 lanes 4 together 16 across parts 8 keep operands shared 16";
+    expect(priceOf("f32", 8192, all)).toBe(Infinity);
+  });
 });
 
 describe("rows that are read again", () => {

@@ -48,6 +48,13 @@ import { compulsoryBytes, longestOf, product } from "./region-work.ts";
 import { residentBlocks } from "./resident-blocks.ts";
 
 const warpThreads = 32;
+/**
+ * Vectors of so many rows of narrow elements, so many of them a thread: each lane is widened to a register, of so many
+ * vectors at once (ptxas 13.0: 72 bytes spilled of 512 threads that keep 128 elements, none of 256).
+ */
+const [wideLanes, manyChunks, widenedAhead] = [8, 8, 11] as const;
+/** Of what is computed again across rows, the assembler keeps what is as dear as this (ptxas 13.0: exp, no difference). */
+const dearSlots = 8;
 /** Registers that vectors on their way to shared memory fill (lower/rows/kept-vectors.ts), and bytes of an access. */
 const [staging, sharedAccessBytes] = [16, 16] as const;
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
@@ -72,6 +79,8 @@ const mostDrawn = 1.1;
 const sharedByOthers = 1.5;
 /** From the last store of a block to the first load of the next in its place (H200). */
 const turnNs = 600;
+/** Until the blocks of a cluster have places at the same time, for each beside the first (H200). */
+const placeNs = 400;
 /** What beginning and ending blocks add to the time of the bytes (H200). */
 const ends = 1.03;
 /**
@@ -81,6 +90,8 @@ const ends = 1.03;
 const lostToTurns = 0.08;
 /** Warps of a multiprocessor that keep its units busy, and the share of their rate that rows keep up. */
 const busyWarps = 24;
+/** Lanes of a thread that stand for warps, at most (H200). */
+const mostIndependent = 4;
 const sustained = 0.85;
 
 export function rowsNanoseconds(
@@ -103,7 +114,9 @@ export function rowsNanoseconds(
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
   const warps = held / warpThreads;
-  const busy = Math.max(0.2, Math.min(1, (together * warps) / busyWarps));
+  // Rows beside each other are worked on independently of each other.
+  const independent = Math.min(mostIndependent, rowLanes(directive));
+  const busy = Math.max(0.2, Math.min(1, (together * warps * independent) / busyWarps));
   const issuesPerNs = warpInstructionsPerNsPerCore.value * sustained * busy;
   const blockIssueNs = (warps * work.slots) / issuesPerNs;
   const blockSharedNs = work.sharedMoved / limits.sharedBytesPerNsPerCore.value;
@@ -119,8 +132,10 @@ export function rowsNanoseconds(
     (sectors * (bytes + (again - 1) * read)) / limits.nearBytesPerNs.value,
     requests / (requestsPerNs * Math.min(cores, blocks)),
   );
-  // Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200).
-  const share = Math.min(1, Math.sqrt(request / lineBytes));
+  // Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200). Across rows they
+  // ask for many pieces at once, of which two sectors are as good as a line.
+  const whole = across && work.scans === 0 ? 2 * sectorBytes : lineBytes;
+  const share = Math.min(1, Math.sqrt(request / whole));
   const atOnce = keep === "memory" || across ? turn : Infinity;
   const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
   const drawn = Math.min(1, (mostDrawn * blocks) / cores);
@@ -132,13 +147,16 @@ export function rowsNanoseconds(
   const exchanges =
     work.folds * exchangeOf(directive) +
     work.scans * chunksOf(form, directive) * prefixOf(directive);
-  const waits = Math.max(1, work.waits) * latency + exchanges + turnNs;
-  // A block of many elements waits for what it brings and takes, as for its turn to issue; what is scanned comes a
-  // turn at a time.
-  const ownNs = (sectors * bytes * cores) / (blocks * limits.memoryBytesPerNs.value * mostDrawn);
+  const begins = turnNs + (across ? placeNs * (parts - 1) : 0);
+  const waits = Math.max(1, work.waits) * latency + exchanges + begins;
+  // A block of many elements waits for what it brings, as for its turn to issue; what is scanned comes a turn at a
+  // time. Across rows nobody waits until what it leaves is in memory.
+  const ownNs =
+    (sectors * (across ? read : bytes) * cores) /
+    (blocks * limits.memoryBytesPerNs.value * mostDrawn);
   const isWhole = (across || parts > 1) && work.scans === 0;
   const lifeNs = isWhole
-    ? turnsNs([blockIssueNs, ownNs, blockSharedNs], waits, together)
+    ? turnsNs([Math.max(blockIssueNs, blockSharedNs), ownNs], waits, together)
     : waits + queuedNs(blockIssueNs, waits, together);
   const coreNs = perCore * Math.max(blockIssueNs, blockSharedNs);
   return longestOf(coreNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
@@ -230,11 +248,14 @@ export function residentRows(
 }
 
 function residentBy(
-  { registers, sharedBytes }: RowsWork,
+  { registers, mostRegisters, sharedBytes }: RowsWork,
   threads: number,
   limits: BlockLimits,
 ): number | string {
-  return residentBlocks({ threads, registers, sharedBytes }, limits);
+  const one = residentBlocks({ threads, registers: mostRegisters, sharedBytes }, limits);
+  return typeof one === "string"
+    ? one
+    : residentBlocks({ threads, registers, sharedBytes }, limits);
 }
 
 function tensorsOf({ tensors }: Region): RowTensors {
@@ -249,6 +270,8 @@ interface RowsWork {
   readonly slots: number;
   /** Registers of what a thread keeps and works on. */
   readonly registers: number;
+  /** With fewer, what the assembler brings forward is spilled. */
+  readonly mostRegisters: number;
   /** Shared memory of a block, and what its threads write there and read of their elements. */
   readonly sharedBytes: number;
   readonly sharedMoved: number;
@@ -300,7 +323,7 @@ function workOf(
     plainIssue(loaded.length * chunks * perAccess),
   );
   const passing = form.statements.filter((s) => s.work !== "once" && runs(s));
-  const shared = inShared({ form, directive }, { loaded, passes: passing.length, bitsOf });
+  const shared = inShared(directive, { loaded, passes: passing.length, bitsOf });
   const exchanges = [...folds, ...scans].reduce(
     (sum, statement) => sumOf(sum, exchangeIssue(statement, { form, directive })),
     noIssue,
@@ -308,7 +331,7 @@ function workOf(
   // A register holds neighbours of a vector and nothing else: of single narrow elements one each.
   const heldBits = (tensor: string): number => Math.max(bitsOf(tensor), 32 / lanes);
   const bits = mostBits(form, {
-    ...{ keepsMade: keep === "registers", loaded, turns },
+    ...{ keepsMade: (s: RowStatement) => isKeptMade(s, directive), loaded, turns },
     bitsOf: heldBits,
   });
   const wordsOf = ({ statement }: RowStatement): number =>
@@ -319,7 +342,13 @@ function workOf(
     s.work === "scan" ? 1 : tripsAhead(form, wordsOf(s), slotsOf(issueOfRow(s)) / chunks),
   );
   const onTheWay = passing.map((s, i) => Math.min(chunks, together[i]!) * wordsOf(s));
-  const held = keep === "memory" ? Math.max(0, ...onTheWay) : ((chunks - directive.shared) * lanes * bits) / 32;
+  const held =
+    keep === "memory"
+      ? Math.max(0, ...onTheWay)
+      : ((chunks - directive.shared) * lanes * bits) / 32;
+  const isWide =
+    directive.across && lanes >= wideLanes && keep !== "memory" && chunks >= manyChunks;
+  const ahead = isWide ? widenedAhead * lanes : 0;
   const kept = held + Math.max(3 * lanes, shared.staged);
   const registers = Math.max(plainRegisters + kept, scanRegisters(form, directive));
   const turnsOfRow = together.reduce((sum, n) => sum + Math.ceil(chunks / n), 0);
@@ -330,6 +359,7 @@ function workOf(
   return {
     slots: slotsOf(sumOf(issued, exchanges)) + shared.accesses,
     registers,
+    mostRegisters: Math.max(registers, plainRegisters + held + ahead),
     sharedBytes: shared.bytes + exchangeBytes({ form, directive }),
     sharedMoved: shared.moved,
     folds: folds.length,
@@ -352,7 +382,7 @@ interface Shared {
 
 /** Operands that shared memory keeps: written once, and read in each pass. */
 function inShared(
-  { form, directive }: Pick<ScheduledRows, "form" | "directive">,
+  directive: RowsDirective,
   of: Pick<RowTensors, "bitsOf"> & { readonly loaded: readonly string[]; readonly passes: number },
 ): Shared {
   const { threads, rows, shared } = directive;
@@ -375,8 +405,8 @@ function exchangeBytes({ form, directive }: Pick<ScheduledRows, "form" | "direct
   const count = across ? rows * rowLanes(directive) : 1;
   const warps = threads / combinedInWarp(directive);
   const words = form.statements.flatMap((s) =>
-    (s.work === "fold" ? s.statement.reduction!.monoid.components : []).map(
-      ({ dtype }) => Math.ceil(dtypes[dtype].bits / 32),
+    (s.work === "fold" ? s.statement.reduction!.monoid.components : []).map(({ dtype }) =>
+      Math.ceil(dtypes[dtype].bits / 32),
     ),
   );
   const places = warps === 1 && parts === 1 ? 0 : (warps + parts) * Math.max(4, count);
@@ -436,8 +466,15 @@ function recomputed(form: RowsForm): readonly RowStatement[] {
   );
 }
 
+/** Whether elements that a statement makes are in registers until the last statement that reads them. */
+function isKeptMade(s: RowStatement, { across, lanes, keep }: RowsDirective): boolean {
+  if (s.work !== "map" && s.work !== "scan") return false;
+  if (keep !== "operands") return keep === "registers";
+  return across && slotsOf(issueOf(s.statement.body, lanes)) >= dearSlots;
+}
+
 interface Held extends Pick<RowTensors, "bitsOf"> {
-  readonly keepsMade: boolean;
+  readonly keepsMade: (statement: RowStatement) => boolean;
   /** Operands that are read more than once. */
   readonly loaded: readonly string[];
   /** Of each statement, whose turns compute its elements (`turnsOf`). */
@@ -453,12 +490,11 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
   const spans = loaded.map((t) => {
     return { from: -1, to: Math.max(...readers(t)), bits: bitsOf(t) };
   });
-  if (keepsMade) {
-    for (const [at, { statement, work }] of form.statements.entries()) {
-      for (const { tensor } of work === "map" || work === "scan" ? statement.writes : []) {
-        const last = readers(tensor).at(-1);
-        if (last !== undefined) spans.push({ from: at, to: last, bits: bitsOf(tensor) });
-      }
+  for (const [at, made] of form.statements.entries()) {
+    if (!keepsMade(made)) continue;
+    for (const { tensor } of made.statement.writes) {
+      const last = readers(tensor).at(-1);
+      if (last !== undefined) spans.push({ from: at, to: last, bits: bitsOf(tensor) });
     }
   }
   const kept = form.statements.map((_, at) =>

@@ -39,7 +39,11 @@ test("a shared reciprocal gives the quotients that division rounds to", () => {
 
 test("what could overflow on the way is divided by the instruction", () => {
   const code = new PtxCode();
-  const quotients = divideAll(code, ["%r90", "%r91", "%r92", "%r93"], inverseOf(code, new Array(4).fill("%r99")));
+  const quotients = divideAll(
+    code,
+    ["%r90", "%r91", "%r92", "%r93"],
+    inverseOf(code, new Array(4).fill("%r99")),
+  );
   const text = code.toString();
   expect(new Set(quotients).size).toBe(4);
   expect(text.match(/div\.rn\.f32/g)).toHaveLength(4);

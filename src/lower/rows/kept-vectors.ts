@@ -41,8 +41,7 @@ export function makeKept(stem: string, place: KeptPlace): KeptVectors {
   const ofBlock = [inShared, threads, lanes].map((n) => constant(n));
   return {
     ...{ dtype, lanes, inRegisters, thread },
-    registers:
-      inRegisters > 0 ? make({ scope: "register", lanes, shape: ofThread }) : undefined,
+    registers: inRegisters > 0 ? make({ scope: "register", lanes, shape: ofThread }) : undefined,
     shared: inShared > 0 ? make({ scope: "shared", lanes: 1, shape: ofBlock }) : undefined,
   };
 }
@@ -57,9 +56,7 @@ export function stagedVectors({ dtype, lanes }: KeptVectors): number {
 
 function placeOf(kept: KeptVectors, at: number): readonly [string, readonly IndexLike[]] {
   const { inRegisters, registers, shared, thread } = kept;
-  return at < inRegisters
-    ? [registers!, [at]]
-    : [shared!, [at - inRegisters, variable(thread), 0]];
+  return at < inRegisters ? [registers!, [at]] : [shared!, [at - inRegisters, variable(thread), 0]];
 }
 
 export function storeKept(kept: KeptVectors, at: number, value: Expr): Statement {

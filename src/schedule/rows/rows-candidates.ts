@@ -29,12 +29,13 @@ const blockThreads = [128, 256] as const;
 const vectorBytes = 16;
 
 /**
- * Vectors of rows beside each other, threads of their blocks, eighths of a thread's vectors that shared memory keeps,
- * and parts of rows that clusters share.
+ * Vectors of rows beside each other, threads of their blocks, vectors of a thread of which shared memory keeps some at
+ * most, eighths of these, and parts of rows that clusters share.
  */
 const besideCounts = [2, 4, 8, 16, 32] as const;
 const acrossThreads = [128, 256, 512, 1024] as const;
-const sharedEighths = [8, 6, 4] as const;
+const mostPlaced = 16;
+const sharedEighths = [6, 4] as const;
 const partCounts = [1, 2, 4, 8] as const;
 /** Threads of a block that has a part of one row. */
 const partThreads = [256, 512, 1024] as const;
@@ -113,9 +114,10 @@ function* acrossRows({ region, form, limits, hasClusters }: Rows): Generator<Row
   }
 }
 
-/** The same with some of each thread's vectors in shared memory, or all. */
+/** The same with some of each thread's vectors in shared memory: with all there fewer are on the way together. */
 function* withShared(d: RowsDirective, form: RowsForm): Generator<RowsDirective> {
   const chunks = chunksOf(form, d);
+  if (chunks > mostPlaced) return;
   const counts = sharedEighths.map((n) => Math.floor((n * chunks) / 8));
   for (const shared of new Set(counts)) if (shared > 0) yield { ...d, shared };
 }

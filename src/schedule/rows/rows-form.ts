@@ -330,8 +330,11 @@ const mostLanes = 16;
 export const mostKept = 64;
 /** Of rows that a block or a cluster keeps as a whole: of narrow elements, two of which are a register. */
 const mostKeptWhole = 128;
-/** Elements of a thread that are kept in registers and shared memory, each with instructions of its own. */
-const mostSpelled = 256;
+/**
+ * Elements of a thread in registers and shared memory, each with instructions of its own: of more, the assembler
+ * brings so many forward that it spills (ptxas 13.0).
+ */
+const mostSpelled = 128;
 
 /**
  * Whether rows lie behind each other along one axis of what they leave: with guards at the end of each it is not
@@ -415,7 +418,9 @@ function sharedFault(d: RowsDirective, form: RowsForm): string | undefined {
   const chunks = chunksOf(form, d);
   if (d.shared > chunks) return `a thread has ${chunks} vectors, not ${d.shared}`;
   const all = chunks * vectorLanes(d);
-  return all > mostSpelled ? `a thread would keep ${all} elements, more than ${mostSpelled}` : undefined;
+  return all > mostSpelled
+    ? `a thread would keep ${all} elements, more than ${mostSpelled}`
+    : undefined;
 }
 
 function alongFault(d: RowsDirective, form: RowsForm): string | undefined {
