@@ -252,7 +252,9 @@ function residentBy(
   threads: number,
   limits: BlockLimits,
 ): number | string {
-  const one = residentBlocks({ threads, registers: mostRegisters, sharedBytes }, limits);
+  // A thread alone has all that there are.
+  const most = Math.max(registers, Math.min(mostRegisters, limits.registersPerThread));
+  const one = residentBlocks({ threads, registers: most, sharedBytes }, limits);
   return typeof one === "string"
     ? one
     : residentBlocks({ threads, registers, sharedBytes }, limits);
