@@ -8,16 +8,16 @@
  * `--only` and `--skip` take cases whose name has one of the texts, or none of them, and `--part I/N` the I-th of N
  * parts of those (from 1 on), so that a run can be in pieces; `--columns N` takes rows of another length, as many as
  * make about the same bytes; `--measure N` times also the next N schedules of cases that are one region; `--torch`
- * also torch, in turns with ours.
+ * also torch, in turns with ours; `--slowest N` lists the N longest kernels of a case, each timed by itself.
  * Usage: node memory-suite.mjs [--only TEXT,…] [--skip TEXT,…] [--part I/N] [--seconds S] [--columns N] [--measure N]
- *   [--torch] [--python PATH] [--json]
+ *   [--slowest N] [--torch] [--python PATH] [--json]
  */
 import type { CompiledRegion } from "../../src/code-price.ts";
 import { compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import { noWeights } from "../../src/interp/graph.ts";
-import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
+import { type CudaInstance, createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
@@ -37,6 +37,7 @@ import { readOptions, summary, TorchPeer, timeInTurns, uploadRepeated } from "./
 const given = readOptions(["--json", "--torch"]);
 const seconds = Number(given.get("--seconds") ?? 0.3);
 const measured = Number(given.get("--measure") ?? 0);
+const slowest = Number(given.get("--slowest") ?? 0);
 
 const period = 4_194_301;
 const pool = Float64Array.from(
@@ -144,7 +145,7 @@ async function runCase(c: MemoryCase, other?: Schedule): Promise<readonly Compil
     const half = Math.ceil(bytes / 32) * 16;
     const from = instance.memory.take(half);
     const to = instance.memory.take(half);
-    device.upload(from, new Uint8Array(stored.f32.buffer));
+    device.upload(from, new Uint8Array(stored.f32.buffer).subarray(0, half));
     const copy = (): void =>
       device.driver.call("cuMemcpyDtoDAsync_v2", to, from, half, instance.stream.handle);
     const ours = { run: (): void => void take(instance.repeat({}, 1)), times: [] as number[] };
@@ -174,10 +175,23 @@ async function runCase(c: MemoryCase, other?: Schedule): Promise<readonly Compil
     console.error(
       `${error <= 1 ? "  " : "WRONG "}${other ? "  also " : ""}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(bytes / oursUs / 1000).toFixed(0)} GB/s, ${(peerUs / oursUs).toFixed(3)} x copy (${(bytes / peerUs / 1000).toFixed(0)} GB/s)${besideTorch}, error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
     );
+    if (slowest > 0) listSlowest(instance, regions);
   } finally {
     instance.dispose();
   }
   return regions;
+}
+
+/** The longest kernels, each timed by itself, beside what they are priced at. */
+function listSlowest(instance: CudaInstance, regions: readonly CompiledRegion[]): void {
+  const found = new Map(regions.map((r) => [r.name, r]));
+  const kernels = take(instance.timeLaunches({}, 20));
+  const longest = kernels.toSorted((a, b) => b.ms - a.ms).slice(0, slowest);
+  for (const { kernel, ms } of longest) {
+    const region = found.get(kernel);
+    const priced = region ? ` (priced ${(region.price.estimateNs / 1000).toFixed(1)})` : "";
+    console.error(`    ${(1000 * ms).toFixed(1)} us ${kernel}${priced}`);
+  }
 }
 
 /** How many times as fast as torch's own kernels. */
