@@ -60,23 +60,34 @@ export class BlockAccess {
   readonly #loops: readonly ScheduledLoop[];
   readonly #ranges: IndexRanges;
   readonly #extents: readonly number[];
+  /** Whether a number that is loaded says where there is anything to touch. */
+  readonly #isPicked: boolean;
+  /** By number that is loaded, the loops that it is loaded by. */
+  readonly #loadedBy: ReadonlyMap<string, ReadonlySet<string>>;
   /** By loop, how far one trip goes along each axis; undefined where that is not the same everywhere. */
   readonly #steps: ReadonlyMap<string, readonly (number | undefined)[]>;
 
   constructor(
-    { tensor, index }: AnyAccess,
+    { tensor, index, guard = [] }: AnyAccess,
     s: ScheduledStatement,
     { region }: ScheduledRegion,
     ranges: IndexRanges,
   ) {
     const { shape, dtype } = region.tensors.get(tensor)!;
     this.at = index.map((e) => sameInLanes(substitute(e, s.index), s.loops, ranges));
-    this.variables = variablesOf(...this.at);
+    this.#loadedBy = loopsOfLoaded(s);
+    const asked = variablesOf(...guard.map((c) => c.expr));
+    this.#isPicked = s.statement.indirects.some((v) => asked.has(v.name));
+    const named = variablesOf(...this.at);
+    this.variables = new Set([...named].flatMap((v) => [v, ...(this.#loadedBy.get(v) ?? [])]));
     this.bytes = dtypes[dtype].bits / 8;
     this.#loops = s.loops;
     this.#ranges = ranges;
     this.#extents = shape.map((e) => Math.max(1, rangeOf(e, ranges).max));
-    const stepsOf = (name: string) => this.at.map((e) => splitLinear(e, name)?.coefficient);
+    const isLoadedBy = (e: IndexExpr, name: string): boolean =>
+      [...variablesOf(e)].some((v) => this.#loadedBy.get(v)?.has(name));
+    const stepsOf = (name: string) =>
+      this.at.map((e) => (isLoadedBy(e, name) ? undefined : splitLinear(e, name)?.coefficient));
     const used = s.loops.filter((l) => this.variables.has(l.name));
     this.#steps = new Map(used.map((l) => [l.name, stepsOf(l.name)]));
   }
@@ -99,10 +110,18 @@ export class BlockAccess {
     return ((warpThreads / threads) * touched) / starts;
   }
 
-  /** Elements of the box of the tensor that a block touches. */
+  /**
+   * Elements of the box of the tensor that a block touches. Where loaded numbers pick them, all blocks together touch
+   * each element about once.
+   */
   elementsOfBlock(): number {
     const inside = this.#loops.filter((l) => l.mode !== "blocks");
-    return this.at.reduce((elements, _, axis) => {
+    const blocks = this.#loops
+      .filter((l) => l.mode === "blocks")
+      .reduce((n, l) => n * this.#trips(l), 1);
+    const share = this.#extents.reduce((n, extent) => n * extent, 1 / blocks);
+    const most = this.#isPicked ? Math.max(1, share) : Infinity;
+    const touched = this.at.reduce((elements, _, axis) => {
       let [points, span] = [1, 1];
       for (const loop of inside) {
         const steps = this.#steps.get(loop.name);
@@ -113,6 +132,7 @@ export class BlockAccess {
       }
       return elements * Math.min(points, span, this.#extents[axis]!);
     }, 1);
+    return Math.min(most, touched);
   }
 
   /**
@@ -158,11 +178,12 @@ export class BlockAccess {
     return places.reduce((n, place, axis) => n * this.#extents[axis]! + place, 0);
   }
 
-  /** Numbers of the elements of a warp's threads, all other loops at their first trip. */
+  /** Numbers of the elements of a warp's threads, all other loops at their first trip; loaded ones as they are counted. */
   #scattered(thread: string, threads: number): readonly number[] {
     const values = new Map([...this.variables].map((name) => [name, 0]));
     return Array.from({ length: threads }, (_, t) => {
       values.set(thread, t);
+      for (const [name, loops] of this.#loadedBy) if (loops.has(thread)) values.set(name, t);
       return this.#flat(this.at.map((e) => evaluate(e, values))) * this.bytes;
     });
   }
@@ -180,6 +201,16 @@ export class BlockAccess {
     }
     return found;
   }
+}
+
+/** The loops that loaded numbers hang on, of those too by which they are loaded. */
+function loopsOfLoaded({ statement, index }: ScheduledStatement): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { name, access } of statement.indirects) {
+    const used = [...variablesOf(...access.index.map((e) => substitute(e, index)))];
+    found.set(name, new Set(used.flatMap((v) => [v, ...(found.get(v) ?? [])])));
+  }
+  return found;
 }
 
 /** An index without the lanes of a vector where all of them have the same, as in a block of a row. */

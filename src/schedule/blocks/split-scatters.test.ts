@@ -120,15 +120,15 @@ describe("updates in parts", () => {
   it("fill the machine where they are many, and are one kernel where they are few", () => {
     const many = { dtype: "f32", data: [20_000, 64], indices: [20_000, 1] } as const;
     expect(shapes(graphOf({ ...many, reduction: "add" }))).toEqual([
-      "S1.fill 40000 of 256",
-      "S1 32x1 of 16",
+      "S1.fill 80000 of 256",
+      "S1 64x1 of 16",
       "S1.fold 5000 of 64",
     ]);
     expect(shapes(graphOf({ ...many, reduction: "none" }))).toEqual([
       "S1.fill 2500 of 256",
       "S1 2 of 64",
       "S1.fold 79 of 64",
-      "S1.choose 250x1 of 160",
+      "S1.choose 500x1 of 160",
     ]);
     expect(shapes(graphOf({ ...many, data: [20_000], reduction: "none" }))).toEqual([
       "S1.fill 2500 of 256",
