@@ -114,6 +114,8 @@ function mayJoin(
   { mayPick, overRows }: OverRows,
 ): boolean {
   if (a.kind !== b.kind || a.kind === "scan" || statement.indirects.length > 0) return false;
+  // A loop without trips has no digit of a joined one.
+  if (constantValue(b.extent) === 0) return false;
   const used = (exprs: readonly IndexExpr[]): boolean => {
     const names = variablesOf(...exprs);
     return names.has(a.name) || names.has(b.name);

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { writeModel } from "../../frontend/onnx/model-writer.ts";
+import { type GraphSpec, writeModel } from "../../frontend/onnx/model-writer.ts";
 import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { load } from "./load.ts";
@@ -157,6 +157,36 @@ describe("a model whose sizes are fed as numbers", () => {
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 22);
     },
   );
+
+  it("copies the body of a loop that carries a growing tensor, for each number of trips", () => {
+    const body: GraphSpec = {
+      inputs: [
+        { name: "i", dtype: "i64", shape: [] },
+        { name: "go", dtype: "bool", shape: [] },
+        { name: "before", dtype: "f32", shape: [null] },
+      ],
+      outputs: ["again", "after"],
+      nodes: [
+        { op: "Identity", inputs: ["go"], outputs: ["again"] },
+        { op: "Concat", inputs: ["before", "x"], outputs: ["after"], attributes: { axis: 0n } },
+      ],
+    };
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [
+        { name: "x", dtype: "f32", shape: [2] },
+        { name: "n", dtype: "i64", shape: [] },
+      ],
+      outputs: ["y"],
+      nodes: [{ op: "Loop", inputs: ["n", "", "x"], outputs: ["y"], attributes: { body } }],
+    });
+    const { model } = opened(bytes, roomy);
+    const x = tensor("f32", [2], Float32Array.of(1, 2));
+    for (const trips of [0, 3, 1]) {
+      const { y } = model.run({ x, n: tensor("i64", [], BigInt64Array.of(BigInt(trips))) });
+      expect([...y!.data]).toEqual(Array.from({ length: 2 * (trips + 1) }, (_, i) => 1 + (i % 2)));
+    }
+  });
 
   it("takes shapes, not data, for what decides the model (ONX013)", () => {
     const { model } = opened(spread(false), roomy);

@@ -264,7 +264,7 @@ function openSubgraph(
   const inputs = body.input.map(({ name }, i) => {
     const type = types[i]!;
     const id = emitter.assembly.addInput(name, type);
-    inner.bind(name, { kind: "value", type, home: emitter.assembly, id });
+    bindOnce(inner, { name, bound: { kind: "value", type, home: emitter.assembly, id }, at });
     return id;
   });
   const nested = { ...deeper(context, at), emitter };

@@ -62,6 +62,21 @@ function checkRanks(node: NodeView, bodies: readonly OpenSubgraph[]): void {
 const waysToFix =
   "--value NAME=NUMBER or NAME=FILE.npy (values: { NAME } of load), of dimensions --shape NAME=NUMBER (shapes of load)";
 
+/** What changes its shape from trip to trip has copies of the body, as many as there are trips. */
+function askForTrips(node: NodeView, diagnostics: readonly Diagnostic[]): never {
+  if (!diagnostics.some((d) => d.code === "SHP002")) return askFor(node, diagnostics);
+  node.asks(0);
+  return reject(
+    "ONX013",
+    "the number of trips of a loop that carries a growing tensor depends on data",
+    {
+      at: node.origin.at,
+      help: `fix the inputs that decide it: ${waysToFix}`,
+      notes: diagnostics.map((d) => d.message),
+    },
+  );
+}
+
 /** Without a trip count a loop runs until its condition is false. */
 const endless = constant(2 ** 31 - 1);
 
@@ -90,7 +105,7 @@ function loop(node: NodeView): readonly Bound[] {
   const repeated = node.subgraphs.attempt(() => repeat(node, body));
   if (repeated.ok) return repeated.value;
   return trips === undefined
-    ? askFor(node, repeated.diagnostics)
+    ? askForTrips(node, repeated.diagnostics)
     : unroll(node, body, trips, repeated.diagnostics);
 }
 
