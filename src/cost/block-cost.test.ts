@@ -66,6 +66,43 @@ describe("prices of loops on blocks of threads", () => {
   });
 });
 
+describe("prices of loaded places", () => {
+  const onThreads = `split S0:i by 256 -> i_b i_t bind S0:i_t to threads
+    reorder S0:(i_b, i_t) bind S0:i_b to blocks`;
+  const pricedIn = (text: string, directives: string): number => {
+    const region = value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {${text}}`),
+    );
+    const schedule = value(parseSchedule(`schedule "r" for "h200" { ${directives} }`));
+    return priceRegion(value(applySchedule(region, schedule)), targets.get("h200")!).estimateNs;
+  };
+
+  it("count a line for each thread of a gather, which a place of the thread's own does not take", () => {
+    const taken = (place: string): number =>
+      pricedIn(
+        `input x : f32[16777216] input at : i32[16777216] output y : f32[16777216]
+        statement S0 "" {i in 16777216} {
+          index r in 16777216 checked = at[i]
+          y[i] = (x[${place}]) }`,
+        onThreads,
+      );
+    expect(taken("r")).toBeGreaterThan(2 * taken("i"));
+  });
+
+  it("let each update of a line behind the others wait for where it goes", () => {
+    const updated = (place: string): number =>
+      pricedIn(
+        `input u : f32[2048, 64] input at : i32[2048] output y : f32[2048, 64]
+        statement S0 "" {scan s in 2048, i in 64} {
+          index r in 2048 checked = at[s]
+          y[${place}, i] by add = (u[s, i]) }`,
+        "bind S0:i to threads reorder S0:(i, s)",
+      );
+    // Of updates at places of their own an assembler overlaps as little, but their lines are known.
+    expect(updated("r")).toBeGreaterThan(2 * updated("s"));
+  });
+});
+
 it("of a tensor that is filled are those of its bytes, however many", () => {
   const target = targets.get("h200")!;
   const { memoryBytesPerNs } = target.blocks!;

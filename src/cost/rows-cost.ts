@@ -20,6 +20,7 @@ import {
   type RowsForm,
   rowLanes,
   sharedReads,
+  stagingRegisters,
   turnsOf,
   vectorLanes,
 } from "../schedule/rows/rows-form.ts";
@@ -55,8 +56,8 @@ const warpThreads = 32;
 const [wideLanes, manyChunks, widenedAhead] = [8, 8, 11] as const;
 /** Of what is computed again across rows, the assembler keeps what is as dear as this (ptxas 13.0: exp, no difference). */
 const dearSlots = 8;
-/** Registers that vectors on their way to shared memory fill (lower/rows/kept-vectors.ts), and bytes of an access. */
-const [staging, sharedAccessBytes] = [16, 16] as const;
+/** Bytes of an access to shared memory. */
+const sharedAccessBytes = 16;
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
 /** Instructions of a load or store and its address. */
@@ -397,7 +398,7 @@ function inShared(
     bytes,
     moved: bytes * times,
     accesses: times * Math.max(shared * vectors.length, ofThread / sharedAccessBytes),
-    staged: Math.min(staging, ofThread / 4),
+    staged: Math.min(stagingRegisters, ofThread / 4),
   };
 }
 

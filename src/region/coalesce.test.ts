@@ -66,6 +66,11 @@ describe("coalesceRegion", () => {
     expect(loopsAfter(index, index, { width: v("W") })).toEqual(["i 4", "j W"]);
   });
 
+  it("leaves loops without trips: a joined one would have no digit of them", () => {
+    const index = [v("i"), v("j")];
+    expect(loopsAfter(index, index, { width: constant(0), columns: 0 })).toEqual(["i 4", "j 0"]);
+  });
+
   it("joins loops over neighbouring axes", () => {
     expect(loopsAfter([v("i"), v("j")], [v("i"), v("j")])).toEqual(["i 24"]);
   });

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { type GraphSpec, writeModel } from "../../frontend/onnx/model-writer.ts";
+import { growing } from "../../frontend/onnx/growing-loop.test-support.ts";
+import { writeModel } from "../../frontend/onnx/model-writer.ts";
 import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { load } from "./load.ts";
@@ -159,18 +160,6 @@ describe("a model whose sizes are fed as numbers", () => {
   );
 
   it("copies the body of a loop that carries a growing tensor, for each number of trips", () => {
-    const body: GraphSpec = {
-      inputs: [
-        { name: "i", dtype: "i64", shape: [] },
-        { name: "go", dtype: "bool", shape: [] },
-        { name: "before", dtype: "f32", shape: [null] },
-      ],
-      outputs: ["again", "after"],
-      nodes: [
-        { op: "Identity", inputs: ["go"], outputs: ["again"] },
-        { op: "Concat", inputs: ["before", "x"], outputs: ["after"], attributes: { axis: 0n } },
-      ],
-    };
     const bytes = writeModel({
       opset: 18,
       inputs: [
@@ -178,7 +167,9 @@ describe("a model whose sizes are fed as numbers", () => {
         { name: "n", dtype: "i64", shape: [] },
       ],
       outputs: ["y"],
-      nodes: [{ op: "Loop", inputs: ["n", "", "x"], outputs: ["y"], attributes: { body } }],
+      nodes: [
+        { op: "Loop", inputs: ["n", "", "x"], outputs: ["y"], attributes: { body: growing } },
+      ],
     });
     const { model } = opened(bytes, roomy);
     const x = tensor("f32", [2], Float32Array.of(1, 2));

@@ -132,6 +132,29 @@ test("the assembler does not copy out nests whose loads would take the registers
   expect([stays(8), stays(9)]).toEqual([0, 1]);
 });
 
+test("quotients of several vectors share the reciprocals of the divisors they name, where these go through", () => {
+  const divided = (body: string): string => `program p for "h200" {
+    buffer x : input memory f32 [64] source "x"
+    buffer y : output memory f32 [64] source "y"
+    kernel k region "r" {
+      grid blocks (b < 1)
+      role main copies 1 threads 1 {
+        let d = load.f32x4 x[0]
+        ${body}
+      }
+    }
+    tasks { launch k after previous }
+  }`;
+  const by = (at: number): string => `store y[${at}] = div(load.f32x4 x[${at}], d)`;
+  const reciprocals = (body: string): number =>
+    emitted(divided(body), "sm_90a").text.split("rcp.approx").length - 1;
+  expect(reciprocals(by(4))).toBe(4);
+  expect(reciprocals(`${by(4)} ${by(8)} ${by(12)}`)).toBe(4);
+  // Other values, and what one branch has made, are not there for it.
+  expect(reciprocals(`${by(4)} let e = load.f32x4 x[8] store y[8] = div(d, e)`)).toBe(8);
+  expect(reciprocals(`if b - 1 >= 0 { ${by(4)} } ${by(8)}`)).toBe(8);
+});
+
 test("the assembler is not told to take all registers where threads meet often without a loop", () => {
   const meeting = (body: string): string => `program p for "h200" {
     buffer y : output memory f32 [4] source "y"

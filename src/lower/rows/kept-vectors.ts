@@ -5,6 +5,7 @@
 import { loadExpr, storeTo } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
+import { stagingRegisters } from "../../schedule/rows/rows-form.ts";
 import { type DType, dtypes, zeroOf } from "../../semantics/dtype.ts";
 import { constant, type IndexLike, variable } from "../../semantics/index-expr.ts";
 import type { Names } from "../block.ts";
@@ -46,12 +47,9 @@ export function makeKept(stem: string, place: KeptPlace): KeptVectors {
   };
 }
 
-/** Registers that vectors on their way to shared memory fill: so many come together. */
-const staging = 16;
-
 /** Vectors that a thread loads before it leaves them in shared memory. */
 export function stagedVectors({ dtype, lanes }: KeptVectors): number {
-  return Math.max(1, Math.floor((32 * staging) / (lanes * dtypes[dtype].bits)));
+  return Math.max(1, Math.floor((32 * stagingRegisters) / (lanes * dtypes[dtype].bits)));
 }
 
 function placeOf(kept: KeptVectors, at: number): readonly [string, readonly IndexLike[]] {

@@ -335,6 +335,8 @@ const mostKeptWhole = 128;
  * brings so many forward that it spills (ptxas 13.0).
  */
 const mostSpelled = 128;
+/** Registers that vectors on their way to shared memory fill: so many come together. */
+export const stagingRegisters = 16;
 
 /**
  * Whether rows lie behind each other along one axis of what they leave: with guards at the end of each it is not

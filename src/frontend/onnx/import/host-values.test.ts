@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { runGraph } from "../../../interp/graph.ts";
 import { indicesOf, refTensor, toRef } from "../../../semantics/tensor.ts";
+import { growing } from "../growing-loop.test-support.ts";
 import type { HostValue } from "../host-value.ts";
 import { assembleOutput, isTensor } from "../host-value.ts";
 import {
@@ -61,19 +62,6 @@ test("a split, an element of it and the whole as output", () => {
   });
   expect(run(bytes).map(numbers)).toEqual([[[1, 2, 3], [4]], [4], [2], [1, 2, 3, 4]]);
 });
-
-const growing: GraphSpec = {
-  inputs: [
-    { name: "i", dtype: "i64", shape: [] },
-    { name: "go", dtype: "bool", shape: [] },
-    { name: "before", dtype: "f32", shape: [null] },
-  ],
-  outputs: ["again", "after"],
-  nodes: [
-    { op: "Identity", inputs: ["go"], outputs: ["again"] },
-    { op: "Concat", inputs: ["before", "x"], outputs: ["after"], attributes: { axis: 0n } },
-  ],
-};
 
 test("a loop whose carried tensor grows becomes its copies", () => {
   const nodes: NodeSpec[] = [

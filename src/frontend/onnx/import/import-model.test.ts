@@ -5,6 +5,7 @@ import { printType } from "../../../graph/tensor-type.ts";
 import type { DType } from "../../../semantics/dtype.ts";
 import { fromRef, refTensor, type Tensor, tensorBytes } from "../../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../../support/diagnostic.ts";
+import { growing } from "../growing-loop.test-support.ts";
 import { readModelFile } from "../model-file.ts";
 import { type ModelSpec, type NodeSpec, type ValueSpec, writeModel } from "../model-writer.ts";
 import { writeExternalTensorProto } from "../tensor-proto.ts";
@@ -438,9 +439,18 @@ describe("diagnostics of the importer", () => {
     expect(codes(one({}, { weights: { y: w } }))).toEqual(["ONX011"]);
   });
 
-  it("refuses inputs of one name with ONX011", () => {
+  it("refuses inputs of one name, of functions and bodies too, with ONX011", () => {
     const twice = model([x, x], [{ op: "Relu", inputs: ["x"], outputs: ["y"] }]);
     expect(codes(importOnnx(twice))).toEqual(["ONX011"]);
+    const add = { op: "Add", inputs: ["a", "a"], outputs: ["b"] };
+    const sum = { domain: "my", name: "Sum2", inputs: ["a", "a"], outputs: ["b"], nodes: [add] };
+    const call = { op: "Sum2", domain: "my", inputs: ["x", "x"] };
+    expect(codes(one(call, { functions: [sum], domains: { my: 1 } }))).toEqual(["ONX011"]);
+    const { inputs, ...rest } = growing;
+    const body = { ...rest, inputs: [inputs[0]!, inputs[1]!, { ...inputs[2]!, name: "go" }] };
+    const weights = { trips: constant("i64", [], [3]) };
+    const loop = { op: "Loop", inputs: ["trips", "", "x"], attributes: { body } };
+    expect(codes(one(loop, { weights }))).toContain("ONX011");
   });
 
   it("refuses operator sets that do not fit with ONX012", () => {
