@@ -60,15 +60,13 @@ export class BlockAccess {
   readonly #loops: readonly ScheduledLoop[];
   readonly #ranges: IndexRanges;
   readonly #extents: readonly number[];
-  /** Whether a number that is loaded says where there is anything to touch. */
-  readonly #isPicked: boolean;
   /** By number that is loaded, the loops that it is loaded by. */
   readonly #loadedBy: ReadonlyMap<string, ReadonlySet<string>>;
   /** By loop, how far one trip goes along each axis; undefined where that is not the same everywhere. */
   readonly #steps: ReadonlyMap<string, readonly (number | undefined)[]>;
 
   constructor(
-    { tensor, index, guard = [] }: AnyAccess,
+    { tensor, index }: AnyAccess,
     s: ScheduledStatement,
     { region }: ScheduledRegion,
     ranges: IndexRanges,
@@ -76,8 +74,6 @@ export class BlockAccess {
     const { shape, dtype } = region.tensors.get(tensor)!;
     this.at = index.map((e) => sameInLanes(substitute(e, s.index), s.loops, ranges));
     this.#loadedBy = loopsOfLoaded(s);
-    const asked = variablesOf(...guard.map((c) => c.expr));
-    this.#isPicked = s.statement.indirects.some((v) => asked.has(v.name));
     const named = variablesOf(...this.at);
     this.variables = new Set([...named].flatMap((v) => [v, ...(this.#loadedBy.get(v) ?? [])]));
     this.bytes = dtypes[dtype].bits / 8;
@@ -110,18 +106,10 @@ export class BlockAccess {
     return ((warpThreads / threads) * touched) / starts;
   }
 
-  /**
-   * Elements of the box of the tensor that a block touches. Where loaded numbers pick them, all blocks together touch
-   * each element about once.
-   */
+  /** Elements of the box of the tensor that a block touches. */
   elementsOfBlock(): number {
     const inside = this.#loops.filter((l) => l.mode !== "blocks");
-    const blocks = this.#loops
-      .filter((l) => l.mode === "blocks")
-      .reduce((n, l) => n * this.#trips(l), 1);
-    const share = this.#extents.reduce((n, extent) => n * extent, 1 / blocks);
-    const most = this.#isPicked ? Math.max(1, share) : Infinity;
-    const touched = this.at.reduce((elements, _, axis) => {
+    return this.at.reduce((elements, _, axis) => {
       let [points, span] = [1, 1];
       for (const loop of inside) {
         const steps = this.#steps.get(loop.name);
@@ -132,7 +120,6 @@ export class BlockAccess {
       }
       return elements * Math.min(points, span, this.#extents[axis]!);
     }, 1);
-    return Math.min(most, touched);
   }
 
   /**
