@@ -299,7 +299,7 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
         const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
         expectNear(numbersOf(oracle({ ...made, graph, weights })), oracle(made), most);
       }),
-      { numRuns: 8 },
+      { numRuns: 4 },
     );
   });
   for (const { name, runsHere } of machines) {
@@ -310,7 +310,7 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
           const { result } = onMachine(made, name);
           expectNear(result.data as Uint8Array, oracle(made), most);
         }),
-        { numRuns: 2 },
+        { numRuns: 1 },
       );
     });
   }

@@ -71,9 +71,3 @@ export function learn(known: Known, slot: number, clock: number): void {
     if (clock > clocks[slot]!) clocks[slot] = clock;
   }
 }
-
-export function copyOf(known: Known): Known {
-  const copy = emptyKnown();
-  join(copy, known);
-  return copy;
-}

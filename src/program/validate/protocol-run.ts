@@ -5,7 +5,7 @@
  */
 import type { DiagnosticCode } from "../../support/diagnostic-codes.ts";
 import type { Kernel } from "../program.ts";
-import { copyOf, emptyKnown, join, joinClocks, type Known, learn, takeOver } from "./clocks.ts";
+import { emptyKnown, join, joinClocks, type Known, learn, takeOver } from "./clocks.ts";
 import type { Report } from "./report.ts";
 import type { Footprint } from "./sequential.ts";
 import { Shadow } from "./shadow.ts";
@@ -471,7 +471,7 @@ export class ProtocolRun {
     operation: { readonly slot: number; readonly clock: number } | undefined,
   ): void {
     const isAsync = event.row.proxy === "async";
-    const issued = operation && { ...operation, known: copyOf(all[0]!.known), isAsync };
+    const issued = operation && { ...operation, known: all[0]!.known, isAsync };
     for (const runner of all) {
       const { slot, known } = runner;
       const own = runner.trace.events[runner.at];
@@ -490,7 +490,7 @@ export class ProtocolRun {
   #signalling(runner: Runner, event: Extract<TraceEvent, { kind: "tile" }>, target: number): void {
     const cell = this.#cell(event.place!, target);
     this.#checkPhase(runner, cell, event.text);
-    const known = copyOf(runner.known);
+    const { known } = runner;
     const isAsync = event.row.proxy === "async";
     const by = { slot: cell.slot, clock: cell.completed + 1, known, isAsync };
     // Registers are an instruction's operands, read as it is issued (PTX ISA, "st.async"): the thread itself reads them.
