@@ -123,6 +123,8 @@ for (const dtype of kinds) {
     if (values) device.upload(memory.address, bytesOf(dtype, values));
   }
 }
+/** Of f32 and bf16; what is below it in f16 is no result of f32 that was flushed. */
+const leastNormal = 2 ** -126;
 let [passed, failed] = [0, 0];
 const worst = new Map<string, number>();
 for (const dtype of kinds) {
@@ -160,6 +162,7 @@ function checkCase(c: ValueCase, number: number, program: ReturnType<typeof load
     if (c.limit !== undefined && Math.abs(Number(given[0])) > c.limit) continue;
     const wanted = c.meaning(...given);
     const got = found[i]!;
+    if (c.flushes && got === 0 && Math.abs(Number(wanted)) < leastNormal) continue;
     const off = isFloatDType(c.output)
       ? ulpBetween(c.output, Number(got), Number(wanted))
       : got === wanted

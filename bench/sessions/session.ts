@@ -52,7 +52,7 @@ export interface GraphWork {
 export interface Session {
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
-  /** @param into what the outputs were in a run before, of the same shapes: written in place of new tensors */
+  /** @param into what the outputs were in a run before, of the same shapes: may be written in place of new tensors */
   run(feeds: Tensors, into?: Tensors): Promise<Tensors>;
   /** Where the time of the last runs went, for a runtime that can tell. */
   profile?(): readonly RegionRow[];

@@ -37,6 +37,8 @@ export interface ValueCase {
   readonly value: string;
   readonly meaning: (...x: readonly ScalarValue[]) => ScalarValue;
   readonly ulp: number;
+  /** Subnormal results may be zero. */
+  readonly flushes: boolean;
   readonly limit?: number;
 }
 
@@ -137,6 +139,7 @@ function opCase(op: ScalarOp, dtype: DType, width: number): ValueCase {
     value: `${op}(${args})`,
     meaning,
     ulp,
+    flushes: op === "exp" || op === "sigmoid",
     ...bounded,
   };
 }
@@ -150,6 +153,7 @@ function castCase(from: DType, to: DType, saturate: boolean, width: number): Val
     value: `cast.${to}${saturate ? ".saturate" : ""}(a0)`,
     meaning: (x) => castScalar(x, to, saturate),
     ulp: 0,
+    flushes: false,
   };
 }
 

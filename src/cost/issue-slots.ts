@@ -51,10 +51,12 @@ export function plainIssue(issued: number): Issue {
 
 /** Of an operator on a pair of narrow floats, for each of them; of their rounding, widening; of their functions. */
 const pairSlots = { arithmetic: 0.5, round: 0.5, widen: 1, function: 6 } as const;
+/** Functions of narrow floats that are cheaper: a product and the power, a product or two with a reciprocal. */
+const narrowSlots: Partial<Record<ScalarOp, number>> = { exp: 3, div: 3 };
 /** Of narrow floats that are widened, every other one is a mask instead of a product. */
 const masked = 0.5;
 /** Operators on f32 that are cheaper or dearer than they say: the quotient of two, the reduced exponential. */
-const slotsOf32: Partial<Record<ScalarOp, number>> = { div: 9, exp: 11, tanh: 26 };
+const slotsOf32: Partial<Record<ScalarOp, number>> = { div: 9, exp: 8, tanh: 26 };
 /** Operators that pairs of narrow floats have in one instruction. */
 const paired: ReadonlySet<ScalarOp> = new Set(["add", "sub", "mul", "min", "max", "neg"]);
 const compares: ReadonlySet<ScalarOp> = new Set(["equal", "less", "lessEqual", "isNan"]);
@@ -149,7 +151,7 @@ class IssueCount {
 
   #narrow(op: ScalarOp): Issue {
     const around = pairSlots.widen + pairSlots.round;
-    if (!paired.has(op)) return plainIssue(pairSlots.function + around);
+    if (!paired.has(op)) return plainIssue((narrowSlots[op] ?? pairSlots.function) + around);
     const issued = this.#lanes > 1 ? pairSlots.arithmetic : 2 * around;
     return { issued, logic: op === "min" || op === "max" ? issued : 0 };
   }

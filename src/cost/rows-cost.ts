@@ -89,6 +89,8 @@ const ends = 1.03;
  * more often (sums of 8 threads a row in bf16, 0.907 of the copy rate on an H100, memory-suite.mjs --only "up to each").
  */
 const lostToTurns = 0.08;
+/** The rate of halves of lines that are asked for across rows, over that of lines (H200). */
+const halfLines = 0.95;
 /** Warps of a multiprocessor that keep its units busy, and the share of their rate that rows keep up. */
 const busyWarps = 24;
 /** Lanes of a thread that stand for warps, at most (H200). */
@@ -134,9 +136,10 @@ export function rowsNanoseconds(
     requests / (requestsPerNs * Math.min(cores, blocks)),
   );
   // Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200). Across rows they
-  // ask for many pieces at once, of which two sectors are as good as a line.
+  // ask for many pieces at once, of which two sectors are nearly as good as a line.
   const whole = across && work.scans === 0 ? 2 * sectorBytes : lineBytes;
-  const share = Math.min(1, Math.sqrt(request / whole));
+  const ofLine = whole < lineBytes && request < lineBytes ? halfLines : 1;
+  const share = ofLine * Math.min(1, Math.sqrt(request / whole));
   const atOnce = keep === "memory" || across ? turn : Infinity;
   const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
   const drawn = Math.min(1, (mostDrawn * blocks) / cores);

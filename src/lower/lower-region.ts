@@ -149,6 +149,7 @@ class KernelLowering {
       axes: this.#axes,
       axisRanges: this.#axisRanges,
       fused: target.capabilities.has("fma"),
+      comparesPairs: target.blocks !== undefined && target.capabilities.has("bf16"),
       isPadded: (access, loop, ranges) => this.#isPadded(access, loop, ranges),
     };
   }

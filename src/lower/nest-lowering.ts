@@ -71,6 +71,8 @@ export interface KernelContext {
   readonly axisRanges: IndexRanges;
   /** Multiply-add may be fused. */
   readonly fused: boolean;
+  /** Pairs of floats of 16 bits are compared in one instruction. */
+  readonly comparesPairs: boolean;
   /** Position of a tensor is inside its buffer even where the lane's own range is ragged. */
   readonly isPadded: (access: Access, loop: string, ranges: IndexRanges) => boolean;
 }

@@ -21,12 +21,14 @@ import {
   substitute,
   variable,
 } from "../semantics/index-expr.ts";
+import type { Monoid } from "../semantics/monoids.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Block } from "./block.ts";
 import { hullOf, mentionsAny, reduceConditions, substituteConditions } from "./conditions.ts";
 import { dotOperands } from "./dot-operands.ts";
 import { combinePairwise, exchangeInHalves, freeze } from "./exchange.ts";
+import { type Accumulated, accumulatedAs, asFolded } from "./narrow-extremes.ts";
 import type { NestLowering, Place, TilePoint } from "./nest-lowering.ts";
 import { isLocalLoop } from "./nest-plan.ts";
 import { type LaneLoop, lowerScalar, multiplyOperands, type Site, splatOf } from "./operands.ts";
@@ -43,7 +45,9 @@ interface TileShape {
 
 export class ReductionLowering {
   readonly #nest: NestLowering;
-  readonly #reduction: Reduction;
+  /** The fold, and what is accumulated for it. */
+  readonly #folded: Monoid;
+  readonly #own: Accumulated;
   readonly #shape: TileShape;
   readonly #unguarded: boolean;
   readonly #lanes: number;
@@ -51,10 +55,13 @@ export class ReductionLowering {
 
   constructor(nest: NestLowering, reduction: Reduction, shape: TileShape, unguarded: boolean) {
     this.#nest = nest;
-    this.#reduction = reduction;
     this.#shape = shape;
     this.#unguarded = unguarded;
     this.#lanes = (shape.lane ?? nest.plan.reduceLane)?.lanes ?? 1;
+    this.#folded = reduction.monoid;
+    const { comparesPairs } = nest.context;
+    const how = { lanes: this.#lanes, comparesPairs };
+    this.#own = accumulatedAs(nest.plan.scheduled.statement, reduction.monoid, how);
   }
 
   lower(place: Place): void {
@@ -70,9 +77,10 @@ export class ReductionLowering {
     const end = threads ? this.#nest.atAxis(threads, place) : place;
     this.#forEachPoint(end, (point, at) => {
       const site = this.#nest.site(at, point.loops, this.#shape.lane);
-      const components = this.#reduction.monoid.identity.map((_, component) =>
+      const accumulated = this.#own.monoid.identity.map((_, component) =>
         this.#loadAccumulator(component, point),
       );
+      const components = asFolded(accumulated, this.#folded);
       const lanes = this.#nest.plan.reduceLane && !this.#shape.lane;
       const own = lanes ? this.#combineLanes(components, at.block) : components;
       const reduced = threads ? this.#combineThreads(own, at.block) : own;
@@ -86,7 +94,7 @@ export class ReductionLowering {
   #begin(place: Place): void {
     this.#accumulators = this.#makeAccumulators();
     this.#forEachPoint(place, (point, inside) => {
-      this.#reduction.monoid.identity.forEach((identity, component) => {
+      this.#own.monoid.identity.forEach((identity, component) => {
         this.#storeAccumulator(inside.block, component, point, this.#literal(identity));
       });
     });
@@ -100,7 +108,7 @@ export class ReductionLowering {
     fill();
     this.#forEachPoint(place, (point, { block }) => {
       this.#accumulators = part;
-      const [term] = this.#reduction.monoid.identity.map((_, i) => this.#loadAccumulator(i, point));
+      const [term] = this.#own.monoid.identity.map((_, i) => this.#loadAccumulator(i, point));
       this.#accumulators = whole;
       const old = this.#freeze(this.#loadAccumulator(0, point), block);
       const { dtype, lanes } = old;
@@ -200,13 +208,12 @@ export class ReductionLowering {
   /** accumulator = combine(accumulator, body) for each point of the tile that has the trip. */
   #update(place: Place, lane: LaneLoop | undefined): void {
     const { scheduled } = this.#nest.plan;
-    const { statement } = scheduled;
     const loads = new TileLoads(scheduled, this.#shape.tile);
     const settled = (point: TilePoint, at: Place): void => {
       const site = { ...this.#nest.site(at, point.loops, lane), unguarded: this.#unguarded };
       this.#nest.withIndirects(site, (bound) => {
         const args = loads.of(bound);
-        const values = statement.body.map((e) => lowerScalar(e, args, bound));
+        const values = this.#own.body.map((e) => lowerScalar(e, args, bound));
         this.#combineInto(point, values, bound);
       });
     };
@@ -221,7 +228,7 @@ export class ReductionLowering {
 
   #combineInto(point: TilePoint, values: readonly Expr[], site: Site): void {
     const { block } = site;
-    const { monoid } = this.#reduction;
+    const { monoid } = this.#own;
     const whole = values.map((v, i) => this.#widen(v, monoid.identity[i]!, block));
     const old = monoid.identity.map((_, i) => this.#loadAccumulator(i, point));
     const wide = { ...site, lane: this.#wideLane() };
@@ -263,7 +270,6 @@ export class ReductionLowering {
 
   /** One scalar tuple from the lanes' partial tuples, pairwise. */
   #combineLanes(components: readonly Expr[], block: Block): readonly Expr[] {
-    const { monoid } = this.#reduction;
     const bound = components.map((c) => this.#freeze(c, block));
     const parts = Array.from({ length: this.#lanes }, (_, lane) =>
       bound.map(
@@ -276,7 +282,7 @@ export class ReductionLowering {
         }),
       ),
     );
-    return combinePairwise(monoid, parts, block);
+    return combinePairwise(this.#folded, parts, block);
   }
 
   /** The tuple of all threads of the warp. */
@@ -285,7 +291,7 @@ export class ReductionLowering {
     const at = this.#nest.plan.scheduled.statement.name;
     const context = { names, buffers, block, at };
     const order = { threads: threadsOfWarp, stride: 1 };
-    return exchangeInHalves(this.#reduction.monoid, components, order, context);
+    return exchangeInHalves(this.#folded, components, order, context);
   }
 
   #literal(identity: ScalarExpr): Expr {
@@ -298,7 +304,7 @@ export class ReductionLowering {
     const { tile } = this.#shape;
     const local = tile.some(isLocalLoop);
     const shape = tile.filter((l) => l.mode !== "vector").map((l) => l.extent);
-    return this.#reduction.monoid.components.map(({ dtype }) => {
+    return this.#own.monoid.components.map(({ dtype }) => {
       const name = this.#nest.context.names.freshBuffer("acc");
       const buffer: Buffer = {
         name,
@@ -314,7 +320,7 @@ export class ReductionLowering {
   }
 
   #loadAccumulator(component: number, point: TilePoint): Expr {
-    const { dtype } = this.#reduction.monoid.components[component]!;
+    const { dtype } = this.#own.monoid.components[component]!;
     const buffer = this.#accumulators[component]!;
     const index: readonly IndexExpr[] = point.position;
     return {

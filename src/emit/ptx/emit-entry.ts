@@ -22,6 +22,7 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
+import { roundedQuotients } from "./shared-division.ts";
 import {
   baseOf,
   layOutMemory,
@@ -347,7 +348,7 @@ class EntryEmitter {
       architecture,
       kernel: kernel.name,
     });
-    const values = new ValueEmitter(context);
+    const values = new ValueEmitter(context, roundedQuotients(role.body));
     const clusterSize = kernel.grid.unit === "clusters" ? kernel.grid.clusterSize : 1;
     const tiles = new TileEmitter({
       context,

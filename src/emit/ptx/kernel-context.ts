@@ -41,6 +41,9 @@ export class KernelContext {
   readonly kernel: string;
   /** The statement being printed, for diagnostics. */
   statement = "";
+  /** Threads of a warp have told each other values, and a barrier came behind that. */
+  hasExchanged = false;
+  isBehindFold = false;
   /** The last place that an index array was asked about: two accesses may share one. */
   readonly #addresses = new WeakMap<
     readonly ix.IndexExpr[],

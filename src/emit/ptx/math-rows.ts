@@ -6,7 +6,7 @@
  *
  * `maxUlp` is the largest error in units in the last place against float64 (f32) or against a wider
  * evaluation (f64) that the device check allows (bench/device/ptx-values.ts), over the arguments where
- * the function is neither zero, infinite nor, for sine and cosine, above 10^5.
+ * the function is neither zero, subnormal, infinite nor, for sine and cosine, above 10^5.
  */
 import { erfFit, erfSeries, inverseFactorials } from "../../semantics/fits.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
@@ -52,12 +52,13 @@ const ln2Parts = [Math.fround(Math.LN2), Math.LN2 - Math.fround(Math.LN2)] as co
 
 /**
  * e^x as 2^t for t = x log2 e, times 1 + r for what the rounding of t lost: r = x - t ln 2. Up to 2^-22 of the
- * instruction itself, which gives subnormal results and infinity.
+ * instruction itself, which gives infinity, and zero for subnormal results, as CPUs do (docs/cpu.md): those would
+ * take three more instructions of each.
  */
 function exp32(c: FloatCode, argument: Operand): Operand {
   const x = clamp(c, argument, -104, 89);
   const t = c.mul(x, Math.LOG2E);
-  const power = c.code.op("ex2.approx.f32", "r", t);
+  const power = c.code.op("ex2.approx.ftz.f32", "r", t);
   return c.mul(power, c.add(lostOf(c, x, t), 1));
 }
 
@@ -416,7 +417,7 @@ const narrowRows: Readonly<
 };
 
 function expNarrow(c: FloatCode, x: Operand): Operand {
-  return c.code.op("ex2.approx.f32", "r", c.mul(x, Math.LOG2E));
+  return c.code.op("ex2.approx.ftz.f32", "r", c.mul(x, Math.LOG2E));
 }
 
 function sigmoidNarrow(c: FloatCode, x: Operand): Operand {

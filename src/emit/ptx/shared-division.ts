@@ -5,8 +5,11 @@
  * instruction itself does it where the divisor is not well inside the range, or a dividend so large that a step
  * of this could overflow: small dividends lose nothing that rounding to the spacing of subnormals would keep.
  */
+import type { Expr, Statement } from "../../program/statement.ts";
+import { exprOperands, ownExprs, visitStatements } from "../../program/walk.ts";
 import { FloatCode } from "./float-code.ts";
 import { branch, type Operand, type PtxCode } from "./ptx-code.ts";
+import { isNarrowFloat } from "./values.ts";
 
 /** Divisors between its reciprocal and this, and dividends below it, have quotients far from the ends of the range. */
 const moderate = 2 ** 60;
@@ -14,35 +17,39 @@ const moderate = 2 ** 60;
 /** Dividends from which on a reciprocal of their own pays. */
 export const fewestDividends = 4;
 
-/** What quotients of a vector by such divisors, often the same, have in common. */
+/** What quotients of vectors by such divisors, often the same, have in common. */
 export interface Inverse {
-  readonly divisors: readonly Operand[];
-  readonly reciprocals: readonly Operand[];
-  /** Whether all divisors are moderate, which reciprocals are right for. */
-  readonly isUsual: Operand;
+  readonly divide: (dividends: readonly Operand[]) => readonly Operand[];
 }
 
-export function inverseOf(code: PtxCode, divisors: readonly Operand[]): Inverse {
+type Lanes = readonly Operand[];
+
+/** What is made of each divisor once. */
+function ofEach(divisors: Lanes, make: (divisor: Operand) => Operand): Lanes {
+  const made = new Map([...new Set(divisors)].map((d) => [d, make(d)]));
+  return divisors.map((d) => made.get(d)!);
+}
+
+/** Of f32, rounded as `div.rn` rounds. */
+export function inverseOf(code: PtxCode, divisors: Lanes): Inverse {
   const c = new FloatCode(code, 32);
-  const distinct = [...new Set(divisors)];
-  const made = new Map(distinct.map((d) => [d, reciprocalOf(c, d)]));
-  const isUsual = distinct
+  const reciprocals = ofEach(divisors, (d) => {
+    const first = c.op("rcp.approx", d);
+    const off = c.fma(c.neg(d), first, 1);
+    return c.fma(off, first, first);
+  });
+  const isUsual = [...new Set(divisors)]
     .flatMap((d) => [c.test("gt", d, 1 / moderate), c.test("lt", d, moderate)])
     .reduce((a, b) => code.op("and.pred", "p", a, b));
-  return { divisors, reciprocals: divisors.map((d) => made.get(d)!), isUsual };
+  return { divide: (dividends) => divideAll(code, dividends, { divisors, reciprocals, isUsual }) };
 }
 
-function reciprocalOf(c: FloatCode, divisor: Operand): Operand {
-  const first = c.op("rcp.approx", divisor);
-  const off = c.fma(c.neg(divisor), first, 1);
-  return c.fma(off, first, first);
-}
-
-export function divideAll(
+function divideAll(
   code: PtxCode,
-  dividends: readonly Operand[],
-  { divisors, reciprocals, isUsual }: Inverse,
-): readonly Operand[] {
+  dividends: Lanes,
+  by: { readonly divisors: Lanes; readonly reciprocals: Lanes; readonly isUsual: Operand },
+): Lanes {
+  const { divisors, reciprocals, isUsual } = by;
   const c = new FloatCode(code, 32);
   const largest = dividends.map((x) => c.abs(x)).reduce((a, b) => c.max(a, b));
   const isSmall = c.test("lt", largest, moderate);
@@ -66,4 +73,41 @@ export function divideAll(
     },
   );
   return quotients;
+}
+
+/** Divisors below have reciprocals above the range, or near its end; scaled by this they have none. */
+const [tiny, lift] = [2 ** -120, 2 ** 64];
+
+/**
+ * Names of quotients of f32 that nothing reads but conversions to floats of 16 bits: an error of 2^-22 changes their
+ * rounding once in thousands, to the neighbour.
+ */
+export function roundedQuotients(body: readonly Statement[]): ReadonlySet<string> {
+  const quotients = new Set<string>();
+  const others = new Set<string>();
+  const see = (e: Expr, by: Expr | undefined): void => {
+    const isRounding = by?.kind === "cast" && isNarrowFloat(by.dtype);
+    if (e.kind === "local" && !isRounding) others.add(e.name);
+    for (const operand of exprOperands(e)) see(operand, e);
+  };
+  visitStatements(body, (s) => {
+    for (const e of ownExprs(s)) see(e, undefined);
+    if (s.kind !== "let" || s.value.kind !== "apply") return;
+    if (s.value.op === "div" && s.value.dtype === "f32") quotients.add(s.name);
+  });
+  return new Set([...quotients].filter((name) => !others.has(name)));
+}
+
+/**
+ * Of bf16 as f32, to become bf16: products with the instruction's reciprocals (PTX ISA, "rcp": 1 unit in the last
+ * place). A quotient of two floats of 8 bits is further from what rounds to another (2^-18 of it) than these are off
+ * (2^-22); also of f32 that become floats of 16 bits. Where a divisor is tiny, it and the dividends are scaled, which overflow only where the quotients do.
+ */
+export function roughInverseOf(code: PtxCode, divisors: Lanes): Inverse {
+  const c = new FloatCode(code, 32);
+  const scales = ofEach(divisors, (d) => c.select(c.test("lt", c.abs(d), tiny), lift, 1));
+  const scaleOf = new Map(divisors.map((d, i) => [d, scales[i]!]));
+  const reciprocals = ofEach(divisors, (d) => c.op("rcp.approx", c.mul(d, scaleOf.get(d)!)));
+  const divide = (x: Operand, i: number): Operand => c.mul(c.mul(x, scales[i]!), reciprocals[i]!);
+  return { divide: (dividends) => dividends.map(divide) };
 }

@@ -80,6 +80,7 @@ export class SyncEmitter {
         return;
       case "barrier":
         this.#barrier(s.scope);
+        this.#parts.context.isBehindFold ||= this.#parts.context.hasExchanged;
         return;
       case "fence":
         this.#fence(s.scope);

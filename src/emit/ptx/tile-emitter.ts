@@ -375,6 +375,7 @@ export class TileEmitter {
 
   #shuffle(s: Issue, row: TileIntrinsic): void {
     const { code } = this.#context;
+    this.#context.hasExchanged = true;
     const distance = /xor(\d+)/.exec(row.name)![1];
     const [to, from] = [this.#fragment(this.#tile(s, 0), 1), this.#fragment(this.#tile(s, 1), 1)];
     const exchange = (into: Operand, own: Operand): void => {

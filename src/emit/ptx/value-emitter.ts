@@ -15,7 +15,7 @@ import type { KernelContext, RegisterPlace } from "./kernel-context.ts";
 import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
-import { divideAll, fewestDividends, type Inverse, inverseOf } from "./shared-division.ts";
+import { fewestDividends, type Inverse, inverseOf, roughInverseOf } from "./shared-division.ts";
 import { isTinyFloat, narrowTiny, type TinyFloat, widenTiny } from "./tiny-floats.ts";
 import {
   classOfRegisters,
@@ -45,14 +45,25 @@ export class ValueEmitter {
   /** Their lanes, where several operands take some. */
   readonly #cut = new Map<Registers, Registers>();
 
-  constructor(context: KernelContext) {
+  /** Quotients that are rounded to floats of 16 bits. */
+  readonly #rounded: ReadonlySet<string>;
+
+  constructor(context: KernelContext, rounded: ReadonlySet<string>) {
     this.#context = context;
+    this.#rounded = rounded;
   }
 
   /** Binds a value under a name; the caller forgets it at the end of its scope. */
   bind(name: string, value: Expr): void {
-    const registers = this.evaluate(value);
+    const registers = this.#rounded.has(name) ? this.#quotient(value) : this.evaluate(value);
     this.#bound.set(name, this.#isAlias(value) ? this.#copies(value, registers) : registers);
+  }
+
+  /** In f32, to be rounded: by a reciprocal where that is worth it. */
+  #quotient(e: Expr): Registers {
+    invariant(e.kind === "apply", () => "a quotient is applied");
+    const operands = e.operands.map((o) => this.#lanes(o));
+    return this.#divided(operands, e, true) ?? this.evaluate(e);
   }
 
   forget(name: string): void {
@@ -277,8 +288,8 @@ export class ValueEmitter {
     const operands = e.operands.map((o) =>
       widened ? widen(code, from, o.lanes, this.evaluate(o)) : this.#lanes(o),
     );
-    const divided = from === "f32" && e.op === "div" ? this.#divided(operands, e) : undefined;
-    if (divided) return divided;
+    const divided = e.op === "div" ? this.#divided(operands, e) : undefined;
+    if (divided) return widened ? narrow(code, from, divided) : divided;
     const parts = Array.from({ length: e.lanes }, (_, lane) =>
       this.#applyScalar(
         e,
@@ -288,18 +299,24 @@ export class ValueEmitter {
     return widened && !isPredicate(e.op) ? narrow(code, from, parts) : parts;
   }
 
-  /** Quotients of several f32, by one divisor or by values that a thread has for all its vectors. */
-  #divided(operands: readonly Registers[], e: ExprOf<"apply">): Registers | undefined {
+  /** Quotients of several floats, in f32, by one divisor or by values that a thread has for all its vectors. */
+  #divided(
+    operands: readonly Registers[],
+    e: ExprOf<"apply">,
+    isRounded = e.dtype === "bf16",
+  ): Registers | undefined {
     const { code } = this.#context;
     const [dividends, divisors] = operands as [Registers, Registers];
     const by = e.operands[1]!;
-    const name = by.kind === "local" ? by.name : undefined;
+    if (by.dtype !== "f32" && !isNarrowFloat(by.dtype)) return undefined;
+    const name = by.kind === "local" ? `${by.name}${isRounded ? ", rounded" : ""}` : undefined;
     const isShared = name !== undefined || divisors.every((d) => d === divisors[0]);
     if (divisors.length < fewestDividends || code.isCallFree || !isShared) return undefined;
     const known = name === undefined ? undefined : this.inverses.get(name);
-    const inverse = known ?? inverseOf(code, divisors);
+    const make = isRounded ? roughInverseOf : inverseOf;
+    const inverse = known ?? make(code, divisors);
     if (name !== undefined) this.inverses = new Map(this.inverses).set(name, inverse);
-    return divideAll(code, dividends, inverse);
+    return inverse.divide(dividends);
   }
 
   /** Pairs of narrow floats by instructions that round once, as the operator in f32 and its rounding would. */

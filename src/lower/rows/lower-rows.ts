@@ -62,8 +62,9 @@ import type { Monoid } from "../../semantics/monoids.ts";
 import { invariant } from "../../support/invariant.ts";
 import { Block, type Names } from "../block.ts";
 import { exchangeCounter, receivedBuffer } from "../cluster-exchange.ts";
-import { mentionsAny, reduceConditions } from "../conditions.ts";
+import { reduceConditions } from "../conditions.ts";
 import { combineInOrder, freeze, lanesOf } from "../exchange.ts";
+import { accumulatedAs, asFolded } from "../narrow-extremes.ts";
 import {
   loadAccess,
   lowerScalar,
@@ -74,7 +75,7 @@ import {
   storeWrite,
 } from "../operands.ts";
 import { type KeptVectors, loadKept, makeKept, stagedVectors, storeKept } from "./kept-vectors.ts";
-import { conditionsInside } from "./row-ends.ts";
+import { byLanes, conditionsInside } from "./row-ends.ts";
 import { RowScan } from "./row-scan.ts";
 import { type TotalPlace, totalOfRow } from "./row-totals.ts";
 import { laneName, type RowPlace } from "./row-warps.ts";
@@ -84,6 +85,8 @@ export interface RowsContext {
   readonly operand: (tensor: string) => Operand;
   /** Multiply-add may be fused. */
   readonly fused: boolean;
+  /** Pairs of floats of 16 bits are compared in one instruction. */
+  readonly comparesPairs: boolean;
 }
 
 export function lowerRows(
@@ -472,9 +475,11 @@ class RowsLowering {
     const { statement } = s;
     const { reduction } = statement;
     invariant(reduction, () => `${statement.name} folds nothing`);
-    const { monoid } = reduction;
     const inOrder = inOrderOf(s, this.#form, this.#directive);
     const kept = inOrder ? rowLanes(this.#directive) : vectorLanes(this.#directive);
+    const { comparesPairs } = this.#context;
+    const own = accumulatedAs(statement, reduction.monoid, { lanes: kept, comparesPairs });
+    const { monoid } = own;
     const sums = monoid.components.map(({ dtype }) =>
       this.#makeBuffer("acc", { scope: "register", dtype, lanes: kept, shape: [constant(1)] }),
     );
@@ -493,18 +498,20 @@ class RowsLowering {
       const isFirst = inOrder !== undefined && constantValue(chunk.turn) === 0;
       if (isFirst && partial.length > 0) start(chunk.block);
       chunk.block.branch(partial, (inner) => {
-        const values = statement.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
+        const values = own.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
         if (inOrder) this.#append(sums, values, { inOrder, isFirst }, inner);
         else this.#combineInto(sums, values, monoid, { ...site, block: inner });
       });
     };
     this.#eachChunk(block, each, { apart: inOrder !== undefined });
-    const own = sums.map((name, i) => {
+    const ofThread = sums.map((name, i) => {
       const { dtype } = monoid.components[i]!;
       const sum = loadExpr(name, [0], { dtype, lanes: kept }, { guard: [], fill: zeroOf(dtype) });
       return freeze(sum, this.#context.names, block);
     });
-    this.#finishRow(s, totalOfRow(own, monoid, this.#totalPlace(statement.name), block), block);
+    const wide = asFolded(ofThread, reduction.monoid).map((v) => block.bind(v));
+    const place = this.#totalPlace(statement.name);
+    this.#finishRow(s, totalOfRow(wide, reduction.monoid, place, block), block);
   }
 
   /** Rows that are none fold what their loads were filled with; only their elements matter here. */
@@ -586,13 +593,4 @@ class RowsLowering {
   #dtypeOf(tensor: string): DType {
     return this.#region.region.tensors.get(tensor)!.dtype;
   }
-}
-
-/** Conditions of each lane by itself, and of all lanes of a vector. */
-function byLanes(conditions: readonly Condition[]): {
-  readonly ofLanes: readonly Condition[];
-  readonly whole: readonly Condition[];
-} {
-  const ofLanes = conditions.filter((c) => mentionsAny(c, [laneName]));
-  return { ofLanes, whole: conditions.filter((c) => !ofLanes.includes(c)) };
 }

@@ -19,7 +19,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
-import { isProved, reduceConditions, substituteConditions } from "../conditions.ts";
+import { isProved, mentionsAny, reduceConditions, substituteConditions } from "../conditions.ts";
 import { laneName } from "./row-warps.ts";
 
 /** The rows of a block. */
@@ -82,4 +82,13 @@ function isImplied(
     const apart = constantValue(sub(row!.expr, mul(step, expr)));
     return apart !== undefined && apart < step;
   });
+}
+
+/** Conditions of each lane by itself, and of all lanes of a vector. */
+export function byLanes(conditions: readonly Condition[]): {
+  readonly ofLanes: readonly Condition[];
+  readonly whole: readonly Condition[];
+} {
+  const ofLanes = conditions.filter((c) => mentionsAny(c, [laneName]));
+  return { ofLanes, whole: conditions.filter((c) => !ofLanes.includes(c)) };
 }
