@@ -7,9 +7,10 @@
  * with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate over the copy's.
  * `--only` and `--skip` take cases whose name has one of the texts, or none of them, and `--part I/N` the I-th of N
  * parts of those (from 1 on), so that a run can be in pieces; `--columns N` takes rows of another length, as many as
- * make about the same bytes; `--measure N` times also the next N schedules of cases that are one region; `--torch`
+ * make about the same bytes; `--measure N` times also the next N schedules of cases that are one region, of those whose
+ * text has one of the texts of `--like` where it is given (a semicolon between them); `--torch`
  * also torch, in turns with ours; `--slowest N` lists the N longest kernels of a case, each timed by itself.
- * Usage: node memory-suite.mjs [--only TEXT,…] [--skip TEXT,…] [--part I/N] [--seconds S] [--columns N] [--measure N]
+ * Usage: node memory-suite.mjs [--only TEXT,…] [--skip TEXT,…] [--part I/N] [--seconds S] [--columns N] [--measure N] [--like TEXT;…]
  *   [--slowest N] [--torch] [--python PATH] [--json]
  */
 import type { CompiledRegion } from "../../src/code-price.ts";
@@ -112,6 +113,15 @@ function othersOf({ scheduled }: CompiledRegion): readonly Schedule[] {
     return [{ schedule, ns: priceRegion(applied.value, target).estimateNs }];
   });
   priced.sort((a, b) => a.ns - b.ns);
+  const like = given.get("--like")?.split(";");
+  if (like) {
+    const isLike = ({ schedule }: (typeof priced)[number]): boolean =>
+      like.some((text) => printSchedule(schedule).includes(text));
+    return priced
+      .filter(isLike)
+      .slice(0, measured)
+      .map((p) => p.schedule);
+  }
   return priced.slice(0, measured).map((p) => p.schedule);
 }
 
