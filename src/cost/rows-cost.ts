@@ -62,6 +62,11 @@ const dearSlots = 8;
 const sharedAccessBytes = 16;
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
+/**
+ * Of the lanes of a vector, times that registers are worked on across rows; along them lanes are folded one after the
+ * other (ptxas 13.0: norms of 16 to 40 registers of operands take 48 to 74, a softmax of 32 takes 56 and 79).
+ */
+const workedAcross = 3;
 /** Instructions of a load or store and its address. */
 const accessSlots = 3;
 /** Of an exchange between the lanes of a warp, and until its result is there. */
@@ -153,14 +158,14 @@ export function rowsNanoseconds(
   const exchanges =
     work.folds * exchangeOf(directive) +
     work.scans * chunksOf(form, directive) * prefixOf(directive);
-  const begins = turnNs + (across ? placeNs * (parts - 1) : 0);
+  const begins = turnNs + placeNs * (parts - 1);
   const waits = Math.max(1, work.waits) * latency + exchanges + begins;
   // A block of many elements waits for what it brings, as for its turn to issue; what is scanned comes a turn at a
-  // time. Across rows nobody waits until what it leaves is in memory.
+  // time. Across rows nobody waits until what it leaves is in memory. Of several small blocks one is always bringing.
   const ownNs =
     (sectors * (across ? read : bytes) * cores) /
     (blocks * limits.memoryBytesPerNs.value * mostDrawn);
-  const isWhole = (across || parts > 1) && work.scans === 0;
+  const isWhole = (across || parts > 1 || together === 1) && work.scans === 0;
   const lifeNs = isWhole
     ? turnsNs([Math.max(blockIssueNs, blockSharedNs), ownNs], waits, together)
     : waits + queuedNs(blockIssueNs, waits, together);
@@ -357,7 +362,7 @@ function workOf(
   const isWide =
     directive.across && lanes >= wideLanes && keep !== "memory" && chunks >= manyChunks;
   const [ahead, atMost] = isWide ? [widenedAhead * lanes, widenedAtMost * lanes] : [0, 0];
-  const kept = held + Math.max(3 * lanes, shared.staged);
+  const kept = held + Math.max((directive.across ? workedAcross : 1) * lanes, shared.staged);
   const registers = Math.max(
     plainRegisters + Math.max(kept, held + ahead),
     scanRegisters(form, directive),

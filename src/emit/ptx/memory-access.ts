@@ -200,10 +200,10 @@ function loadPiece(
   }
   const list = registers.length === 1 ? registers[0]! : `{${registers.join(", ")}}`;
   const vector = registers.length === 1 ? "" : `.v${registers.length}`;
-  // Loads through the read-only cache are moved in front of barriers (ptxas 13.0): for vectors that are wanted behind a
-  // fold over the block, their registers would be held while the whole block waits.
-  const isLate = context.isBehindFold && bytes === 16;
-  const cache = place.space === "global" && place.isConstant && !isLate ? ".nc" : "";
+  // Loads through the read-only cache are moved in front of barriers (ptxas 13.0): what is wanted behind a fold over
+  // the block would hold registers while the whole block waits (a norm of groups took 128 of them, so it takes 71).
+  const isConstant = place.space === "global" && place.isConstant && !context.isBehindFold;
+  const cache = isConstant ? ".nc" : "";
   const test = predicate ? `@${predicate} ` : "";
   code.emit(`${test}ld.${place.space}${cache}${vector}.b${8 * unit} ${list}, ${at}`);
   return registers;
