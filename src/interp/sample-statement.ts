@@ -100,6 +100,11 @@ export class StatementSampler {
   readonly #row: Trips = { from: 0, to: 0 };
   readonly #readTrips: Trips = { from: 0, to: 0 };
 
+  /** What is folded for one element, at most: terms of all trips. */
+  get terms(): number {
+    return this.#folds.reduce((count, { extent }) => count * Math.max(0, extent.value(this.#env)), 1);
+  }
+
   constructor(
     statement: Statement,
     symbols: ReadonlyMap<string, number>,

@@ -324,6 +324,19 @@ describe("what cannot be checked", () => {
     expect(verdict).toEqual({ kind: "estimated", estimate: estimate() });
     expect(unchecked).toMatchObject([{ code: "VER004" }]);
   });
+
+  it("nor are folds of billions of terms, which would take minutes", async () => {
+    const [folded] = candidatesOf(`graph g(x: f32[1, 65536]) -> (y) {
+      e = broadcast(x) {shape: [1048576, 65536]} : f32[1048576, 65536]
+      y = reduce(e) {kind: sum, axes: [0, 1], keepDims: false} : f32[]
+    }`);
+    const begin = performance.now();
+    const how = { estimate, shared: new CheckBlocks() };
+    const { verdict, unchecked } = await evaluate(folded!, bench, how);
+    expect(verdict).toEqual({ kind: "estimated", estimate: estimate() });
+    expect(unchecked).toMatchObject([{ code: "VER004", message: expect.stringContaining("terms") }]);
+    expect(performance.now() - begin).toBeLessThan(5000);
+  });
 });
 
 describe("the hash of a region", () => {

@@ -55,6 +55,8 @@ export interface OracleOptions {
 
 /** Updates of a scatter that are followed at most. */
 const mostUpdates = 2 ** 21;
+/** Terms that are folded for the samples of a statement, at most: seconds. */
+const mostTerms = 2 ** 30;
 /** Elements of a scatter's output that are compared. */
 const scatterSamples = 256;
 
@@ -101,6 +103,7 @@ export class RegionOracle {
         continue;
       }
       const points = samplePoints(statement, sampler, tiles, rng);
+      this.#checkWork(statement, sampler.terms * points.length);
       this.#sampled.push({ statement, sampler, points });
       for (const point of points) {
         for (const [i, offset] of sampler.offsetsAt(point).entries()) {
@@ -116,6 +119,14 @@ export class RegionOracle {
       whole,
       covered: new Set(region.statements.flatMap((s) => this.#coveredBy(s))),
     };
+  }
+
+  #checkWork({ name }: Statement, terms: number): void {
+    if (terms <= mostTerms) return;
+    reject("VER004", `${name} folds more than ${mostTerms} terms for the elements that are drawn`, {
+      at: `region ${this.#options.region.name}`,
+      help: "fold less in one operator, or take the region as it is: others are checked all the same",
+    });
   }
 
   /** What the sampled elements must be, given the elements that the candidate computed. */

@@ -1,5 +1,5 @@
 /** Operators of ai.onnx.ml that are arithmetic on tensors or a dictionary. */
-import { constant } from "../../../../semantics/index-expr.ts";
+import { constant, mul } from "../../../../semantics/index-expr.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
 import type { TensorProto } from "../../generated/onnx_pb.ts";
 import { readStringTensor, readTensorProto } from "../../tensor-proto.ts";
@@ -78,7 +78,8 @@ function arrayFeatures(node: NodeView): Operand {
   const x = node.input(0);
   const rank = x.type.shape.length;
   const index = node.input(1);
-  const flat = node.reshape(index, [index.type.shape.at(-1) ?? one]);
+  // However the indices lie, they are as many picked elements behind each other (onnxruntime).
+  const flat = node.reshape(index, [index.type.shape.reduce((n, extent) => mul(n, extent), one)]);
   const picked = node.emit("gather", [x, flat], { axis: rank - 1 });
   return rank === 1 ? node.reshape(picked, [constant(1), ...picked.type.shape]) : picked;
 }

@@ -191,6 +191,27 @@ function fromEnd(node: NodeView, position: IndexExpr, extent: IndexExpr): IndexE
   );
 }
 
+/** What negative pads take away goes first, so that what is wrapped around is what is left (onnxruntime, numpy). */
+function cropped(
+  node: NodeView,
+  x: Operand,
+  { low, high }: { readonly low: readonly IndexExpr[]; readonly high: readonly IndexExpr[] },
+): { readonly x: Operand; readonly low: readonly IndexExpr[]; readonly high: readonly IndexExpr[] } {
+  const taken = (pads: readonly IndexExpr[]): number[] =>
+    pads.map((p) => Math.max(0, -(constantValue(p) ?? 0)));
+  const [before, behind] = [taken(low), taken(high)];
+  let left = x;
+  for (const [axis, extent] of x.type.shape.entries()) {
+    const [start, end] = [before[axis]!, behind[axis]!];
+    if (start + end === 0) continue;
+    const size = simplify(max(0, sub(extent, start + end)), ranges(node));
+    left = sliceAxis(node, left, { axis, start: constant(start), step: 1, size });
+  }
+  const rest = (pads: readonly IndexExpr[], gone: readonly number[]): readonly IndexExpr[] =>
+    pads.map((p, axis) => (gone[axis]! > 0 ? zero : p));
+  return { x: left, low: rest(low, before), high: rest(high, behind) };
+}
+
 function pad(node: NodeView): Operand {
   const x = node.input(0);
   const rank = x.type.shape.length;
@@ -213,6 +234,10 @@ function pad(node: NodeView): Operand {
     });
   const attrs = { low: spread(0), high: spread(axes.length), mode };
   if ([...attrs.low, ...attrs.high].every((p) => constantValue(p) === 0)) return x;
+  if (mode === "wrap") {
+    const { x: left, ...pads } = cropped(node, x, attrs);
+    return node.emit("pad", [left], { ...pads, mode });
+  }
   if (mode !== "constant") return node.emit("pad", [x], attrs);
   const fill = asInput
     ? (node.optional(2) ?? node.splat(x.type.dtype, 0))
