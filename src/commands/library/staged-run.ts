@@ -46,7 +46,8 @@ export class StagedSession implements RunningModel {
     this.#weights = weights;
     const results = new Set(namesOf(graph, graph.outputs));
     const lasts = lastsOf(stages, results);
-    this.#stages = stages.map((stage, i) => new RunningStage(stage, lasts[i]!));
+    const most = new Map(graph.symbols.map((s) => [s.name, s.max]));
+    this.#stages = stages.map((stage, i) => new RunningStage(stage, lasts[i]!, most));
     const sources = new Map(graph.weights.map((w) => [w.value, w.source]));
     this.#inputs = namesOf(graph, graph.inputs);
     this.#outputs = graph.outputs.map((id) => ({
@@ -186,10 +187,26 @@ class RunningStage {
   readonly #outputs: readonly string[];
   /** Values that nobody reads behind it. */
   readonly #lasts: readonly string[];
+  /** Extents of inputs that the program has no memory for, though data may decide them. */
+  readonly #bounds: readonly {
+    readonly input: number;
+    readonly axis: number;
+    readonly most: number;
+  }[];
   #reference: StageReference | undefined;
 
-  constructor(stage: Stage, lasts: readonly string[]) {
+  /** @param most of the model's symbols */
+  constructor(stage: Stage, lasts: readonly string[], most: ReadonlyMap<string, number>) {
     this.stage = stage;
+    const { symbols, inputs, values } = stage.graph;
+    const less = symbols.filter((s) => s.max < (most.get(s.name) ?? s.max));
+    this.#bounds = less.flatMap(({ name, max }) =>
+      inputs.flatMap((id, input) =>
+        values[id]!.type.shape.flatMap((extent, axis) =>
+          extent.key === name ? [{ input, axis, most: max }] : [],
+        ),
+      ),
+    );
     this.#lasts = lasts;
     this.#inputs = namesOf(stage.graph, stage.graph.inputs);
     this.#outputs = namesOf(stage.graph, stage.graph.outputs);
@@ -200,9 +217,12 @@ class RunningStage {
     return this.#inputs.map((name) => values.get(name)!);
   }
 
-  /** Its program, unless it has none or an input is empty. */
+  /** Its program, unless it has none, or an input is empty or larger than it has memory for. */
   programFor(taken: readonly Tensor[]): ModelSession | undefined {
-    return taken.some((t) => t.shape.includes(0)) ? undefined : this.stage.session;
+    const isBeyond = this.#bounds.some(
+      ({ input, axis, most }) => taken[input]!.shape[axis]! > most,
+    );
+    return isBeyond || taken.some((t) => t.shape.includes(0)) ? undefined : this.stage.session;
   }
 
   named(taken: readonly Tensor[]): Feeds {

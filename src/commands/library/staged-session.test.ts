@@ -63,7 +63,47 @@ const untilLarge = untilHundred([{ op: "Add", inputs: ["end", "one"], outputs: [
   one: of([1], 1),
 });
 
+/** Adds x up until that is 100, however often that is, and what there was on the way, less 50, at least 0. */
+const untilFull: ModelSpec = {
+  opset: 18,
+  inputs: [{ name: "x", dtype: "f32", shape: [1] }],
+  outputs: ["above"],
+  weights: { go: tensor("bool", [], Uint8Array.of(1)), start: of([0], 1), half: of([50]) },
+  nodes: [
+    {
+      op: "Loop",
+      inputs: ["", "go", "start"],
+      outputs: ["end", "all"],
+      attributes: {
+        body: {
+          inputs: [
+            { name: "i", dtype: "i64", shape: [] },
+            { name: "before", dtype: "bool", shape: [] },
+            { name: "v", dtype: "f32", shape: [1] },
+          ],
+          outputs: ["on", "next", "kept"],
+          weights: { hundred: tensor("f32", [], Float32Array.of(100)) },
+          nodes: [
+            { op: "Add", inputs: ["v", "x"], outputs: ["next"] },
+            { op: "Identity", inputs: ["next"], outputs: ["kept"] },
+            { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
+            { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
+          ],
+        },
+      },
+    },
+    { op: "Sub", inputs: ["all", "half"], outputs: ["less"] },
+    { op: "Relu", inputs: ["less"], outputs: ["above"] },
+  ],
+};
+
 describe("sizes that data decide", () => {
+  it("have no bound where a loop goes on until data say so: programs take usual ones", async () => {
+    const feeds = [30, 0.25, 1 / 64, 30].map((x) => ({ x: of([x], 1) }));
+    const shapes = await expectSame(untilFull, feeds);
+    expect(shapes.map(([trips]) => trips)).toEqual([4, 400, 6400, 4]);
+  });
+
   it("differ from run to run of one model, down to nothing", async () => {
     const few = of([0, 2, 0, 3, 0, 0, 0, 0, 9, 0, 0, 1.5], 3, 4);
     const all = of(new Array<number>(12).fill(5), 3, 4);

@@ -6,6 +6,7 @@ import { prepareParts } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
 import { keptWide } from "../../graph/transforms/keep-wide.ts";
+import { symbolsIntroduced } from "../../graph/transforms/rebuild.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
 import type { Schedule } from "../../schedule/directive.ts";
@@ -44,6 +45,7 @@ export function openStages(
   const stages: OpenStage[] = [];
   const warnings: Diagnostic[] = [...keptWide(wide)];
   const memory = { own: emptySchedulingMemory(), portable: emptySchedulingMemory() };
+  const decided = new Set(graph.nodes.flatMap((node) => symbolsIntroduced(node, graph)));
   let programs = 0;
   for (const part of parts) {
     if (part.kind === "data") {
@@ -52,12 +54,35 @@ export function openStages(
     }
     const better = measured[programs++];
     const own = { ...options, memory, ...(better && { measured: better }) };
-    const opened = openPart({ graph: part.graph, weights }, target, own);
+    const opened = openStage({ graph: part.graph, weights }, target, { decided, ...own });
     if (!opened.ok) return opened;
-    stages.push({ graph: part.graph, opened: opened.value });
+    stages.push(opened.value);
     warnings.push(...opened.warnings);
   }
   return ok({ graph, weights, stages }, warnings);
+}
+
+/** Sizes that data decide and nothing bounds, as programs have memory for them; references take those beyond. */
+const usualSizes = [4096, 256] as const;
+
+/** The part for all sizes that there can be, or where no memory is enough for these, for usual ones. */
+function openStage(
+  model: Model,
+  target: Target,
+  { decided, ...options }: OpenOptions & { readonly decided: ReadonlySet<string> },
+): Result<OpenStage> {
+  const whole = openPart(model, target, options);
+  const lacksMemory = !whole.ok && whole.diagnostics.every((d) => d.code === "MEM002");
+  for (const most of lacksMemory ? usualSizes : []) {
+    const isOpen = (s: Graph["symbols"][number]): boolean => decided.has(s.name) && s.max > most;
+    const { symbols } = model.graph;
+    if (!symbols.some(isOpen)) break;
+    const bounded = symbols.map((s) => (isOpen(s) ? { ...s, max: most } : s));
+    const graph = { ...model.graph, symbols: bounded };
+    const opened = openPart({ ...model, graph }, target, options);
+    if (opened.ok) return ok({ graph, opened: opened.value }, opened.warnings);
+  }
+  return whole.ok ? ok({ graph: model.graph, opened: whole.value }, whole.warnings) : whole;
 }
 
 function openPart(
