@@ -102,7 +102,10 @@ export class StatementSampler {
 
   /** What is folded for one element, at most: terms of all trips. */
   get terms(): number {
-    return this.#folds.reduce((count, { extent }) => count * Math.max(0, extent.value(this.#env)), 1);
+    return this.#folds.reduce(
+      (count, { extent }) => count * Math.max(0, extent.value(this.#env)),
+      1,
+    );
   }
 
   constructor(

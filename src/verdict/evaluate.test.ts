@@ -334,7 +334,9 @@ describe("what cannot be checked", () => {
     const how = { estimate, shared: new CheckBlocks() };
     const { verdict, unchecked } = await evaluate(folded!, bench, how);
     expect(verdict).toEqual({ kind: "estimated", estimate: estimate() });
-    expect(unchecked).toMatchObject([{ code: "VER004", message: expect.stringContaining("terms") }]);
+    expect(unchecked).toMatchObject([
+      { code: "VER004", message: expect.stringContaining("terms") },
+    ]);
     expect(performance.now() - begin).toBeLessThan(5000);
   });
 });

@@ -196,7 +196,11 @@ function cropped(
   node: NodeView,
   x: Operand,
   { low, high }: { readonly low: readonly IndexExpr[]; readonly high: readonly IndexExpr[] },
-): { readonly x: Operand; readonly low: readonly IndexExpr[]; readonly high: readonly IndexExpr[] } {
+): {
+  readonly x: Operand;
+  readonly low: readonly IndexExpr[];
+  readonly high: readonly IndexExpr[];
+} {
   const taken = (pads: readonly IndexExpr[]): number[] =>
     pads.map((p) => Math.max(0, -(constantValue(p) ?? 0)));
   const [before, behind] = [taken(low), taken(high)];
