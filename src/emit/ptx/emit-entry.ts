@@ -22,7 +22,7 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
-import { roundedQuotients } from "./shared-division.ts";
+import { divisionsIn } from "./shared-division.ts";
 import {
   baseOf,
   layOutMemory,
@@ -348,7 +348,7 @@ class EntryEmitter {
       architecture,
       kernel: kernel.name,
     });
-    const values = new ValueEmitter(context, roundedQuotients(role.body));
+    const values = new ValueEmitter(context, divisionsIn(role.body));
     const clusterSize = kernel.grid.unit === "clusters" ? kernel.grid.clusterSize : 1;
     const tiles = new TileEmitter({
       context,

@@ -51,6 +51,14 @@ function clamp(c: FloatCode, x: Operand, low: number, high: number): Operand {
 const ln2Parts = [Math.fround(Math.LN2), Math.LN2 - Math.fround(Math.LN2)] as const;
 
 /**
+ * 2^t. In kernels whose warps pass registers on with subnormal results: in the shorter form the assembler (ptxas 13.0)
+ * runs so many elements into each other that it spills.
+ */
+function quickPower(c: FloatCode, t: Operand): Operand {
+  return c.code.op(c.code.isCallFree ? "ex2.approx.f32" : "ex2.approx.ftz.f32", "r", t);
+}
+
+/**
  * e^x as 2^t for t = x log2 e, times 1 + r for what the rounding of t lost: r = x - t ln 2. Up to 2^-22 of the
  * instruction itself, which gives infinity, and zero for subnormal results, as CPUs do (docs/cpu.md): those would
  * take three more instructions of each.
@@ -58,8 +66,7 @@ const ln2Parts = [Math.fround(Math.LN2), Math.LN2 - Math.fround(Math.LN2)] as co
 function exp32(c: FloatCode, argument: Operand): Operand {
   const x = clamp(c, argument, -104, 89);
   const t = c.mul(x, Math.LOG2E);
-  const power = c.code.op("ex2.approx.ftz.f32", "r", t);
-  return c.mul(power, c.add(lostOf(c, x, t), 1));
+  return c.mul(quickPower(c, t), c.add(lostOf(c, x, t), 1));
 }
 
 function lostOf(c: FloatCode, x: Operand, t: Operand): Operand {
@@ -417,7 +424,7 @@ const narrowRows: Readonly<
 };
 
 function expNarrow(c: FloatCode, x: Operand): Operand {
-  return c.code.op("ex2.approx.ftz.f32", "r", c.mul(x, Math.LOG2E));
+  return quickPower(c, c.mul(x, Math.LOG2E));
 }
 
 function sigmoidNarrow(c: FloatCode, x: Operand): Operand {

@@ -78,16 +78,26 @@ function divideAll(
 /** Divisors below have reciprocals above the range, or near its end; scaled by this they have none. */
 const [tiny, lift] = [2 ** -120, 2 ** 64];
 
-/**
- * Names of quotients of f32 that nothing reads but conversions to floats of 16 bits: an error of 2^-22 changes their
- * rounding once in thousands, to the neighbour.
- */
-export function roundedQuotients(body: readonly Statement[]): ReadonlySet<string> {
+/** What a body divides: by name. */
+export interface Divisions {
+  /**
+   * Quotients of f32 that nothing reads but conversions to floats of 16 bits: an error of 2^-22 changes their rounding
+   * once in thousands, to the neighbour.
+   */
+  readonly rounded: ReadonlySet<string>;
+  /** Values that several quotients are by. */
+  readonly divisors: ReadonlySet<string>;
+}
+
+export function divisionsIn(body: readonly Statement[]): Divisions {
   const quotients = new Set<string>();
   const others = new Set<string>();
+  const uses = new Map<string, number>();
   const see = (e: Expr, by: Expr | undefined): void => {
     const isRounding = by?.kind === "cast" && isNarrowFloat(by.dtype);
     if (e.kind === "local" && !isRounding) others.add(e.name);
+    const divisor = e.kind === "apply" && e.op === "div" ? e.operands[1] : undefined;
+    if (divisor?.kind === "local") uses.set(divisor.name, (uses.get(divisor.name) ?? 0) + 1);
     for (const operand of exprOperands(e)) see(operand, e);
   };
   visitStatements(body, (s) => {
@@ -95,7 +105,11 @@ export function roundedQuotients(body: readonly Statement[]): ReadonlySet<string
     if (s.kind !== "let" || s.value.kind !== "apply") return;
     if (s.value.op === "div" && s.value.dtype === "f32") quotients.add(s.name);
   });
-  return new Set([...quotients].filter((name) => !others.has(name)));
+  const several = [...uses].flatMap(([name, count]) => (count > 1 ? [name] : []));
+  return {
+    rounded: new Set([...quotients].filter((name) => !others.has(name))),
+    divisors: new Set(several),
+  };
 }
 
 /**

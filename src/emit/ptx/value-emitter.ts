@@ -15,7 +15,13 @@ import type { KernelContext, RegisterPlace } from "./kernel-context.ts";
 import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
-import { fewestDividends, type Inverse, inverseOf, roughInverseOf } from "./shared-division.ts";
+import {
+  type Divisions,
+  fewestDividends,
+  type Inverse,
+  inverseOf,
+  roughInverseOf,
+} from "./shared-division.ts";
 import { isTinyFloat, narrowTiny, type TinyFloat, widenTiny } from "./tiny-floats.ts";
 import {
   classOfRegisters,
@@ -45,17 +51,18 @@ export class ValueEmitter {
   /** Their lanes, where several operands take some. */
   readonly #cut = new Map<Registers, Registers>();
 
-  /** Quotients that are rounded to floats of 16 bits. */
-  readonly #rounded: ReadonlySet<string>;
+  readonly #divisions: Divisions;
 
-  constructor(context: KernelContext, rounded: ReadonlySet<string>) {
+  constructor(context: KernelContext, divisions: Divisions) {
     this.#context = context;
-    this.#rounded = rounded;
+    this.#divisions = divisions;
   }
 
   /** Binds a value under a name; the caller forgets it at the end of its scope. */
   bind(name: string, value: Expr): void {
-    const registers = this.#rounded.has(name) ? this.#quotient(value) : this.evaluate(value);
+    const registers = this.#divisions.rounded.has(name)
+      ? this.#quotient(value)
+      : this.evaluate(value);
     this.#bound.set(name, this.#isAlias(value) ? this.#copies(value, registers) : registers);
   }
 
@@ -310,7 +317,10 @@ export class ValueEmitter {
     const by = e.operands[1]!;
     if (by.dtype !== "f32" && !isNarrowFloat(by.dtype)) return undefined;
     const name = by.kind === "local" ? `${by.name}${isRounded ? ", rounded" : ""}` : undefined;
-    const isShared = name !== undefined || divisors.every((d) => d === divisors[0]);
+    // One that rounds to fewer bits has short instructions of its own, for divisors that are its alone.
+    const isShort = isRounded || by.dtype !== "f32";
+    const isNamed = by.kind === "local" && (!isShort || this.#divisions.divisors.has(by.name));
+    const isShared = isNamed || divisors.every((d) => d === divisors[0]);
     if (divisors.length < fewestDividends || code.isCallFree || !isShared) return undefined;
     const known = name === undefined ? undefined : this.inverses.get(name);
     const make = isRounded ? roughInverseOf : inverseOf;
