@@ -17,7 +17,6 @@ import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { ByExtents } from "../../support/by-extents.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 
-const largestSize = 2 ** 31 - 1;
 /** Shapes of inputs that are remembered. */
 const mostShapes = 16;
 
@@ -37,9 +36,8 @@ export class StageReference {
   readonly #reduced = new ByExtents<Reduced>(mostShapes);
 
   constructor(graph: Graph, weights: WeightStore) {
-    // Sizes that data decide may be zero here, or more than a program has memory for.
-    const any = { min: 0, max: largestSize };
-    const widened = { ...graph, symbols: graph.symbols.map((s) => ({ ...s, ...any })) };
+    // Sizes that data decide may be zero here.
+    const widened = { ...graph, symbols: graph.symbols.map((s) => ({ ...s, min: 0 })) };
     const expanded = expandComposites(widened);
     this.#graph = expanded.graph;
     this.#weights = { read: (key) => expanded.constants.get(key) ?? weights.read(key) };

@@ -1,7 +1,12 @@
 /** Models that run in stages, and their artifacts, for tests. */
 import { writeStagedArtifact } from "../../artifact/write-artifact.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
-import { type ModelSpec, type NodeSpec, tensorOf } from "../../frontend/onnx/model-writer.ts";
+import {
+  type GraphSpec,
+  type ModelSpec,
+  type NodeSpec,
+  tensorOf,
+} from "../../frontend/onnx/model-writer.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { targets } from "../../target/index.ts";
 import { portNames } from "./model-bytes.ts";
@@ -24,6 +29,25 @@ export function stagedArtifact(model: Uint8Array): Uint8Array {
   });
 }
 
+/** The body of a loop: v <- v + `added` until it is 100; each v is kept. */
+export function upToHundred(added: string): GraphSpec {
+  return {
+    inputs: [
+      { name: "i", dtype: "i64", shape: [] },
+      { name: "before", dtype: "bool", shape: [] },
+      { name: "v", dtype: "f32", shape: [1] },
+    ],
+    outputs: ["on", "next", "kept"],
+    weights: { hundred: tensorOf("f32", [], Float32Array.of(100)) },
+    nodes: [
+      { op: "Add", inputs: ["v", added], outputs: ["next"] },
+      { op: "Identity", inputs: ["next"], outputs: ["kept"] },
+      { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
+      { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
+    ],
+  };
+}
+
 /**
  * x <- 2 x until it is 100 or there were n trips; each x is kept (`all`).
  * @param last from the last x, `end`, to the output `last`
@@ -32,7 +56,6 @@ export function untilHundred(
   last: readonly NodeSpec[],
   weights: Readonly<Record<string, Tensor>> = {},
 ): ModelSpec {
-  const hundred = tensorOf("f32", [], Float32Array.of(100));
   return {
     opset: 18,
     inputs: [
@@ -47,21 +70,7 @@ export function untilHundred(
         inputs: ["n", "go", "x"],
         outputs: ["end", "all"],
         attributes: {
-          body: {
-            inputs: [
-              { name: "i", dtype: "i64", shape: [] },
-              { name: "before", dtype: "bool", shape: [] },
-              { name: "v", dtype: "f32", shape: [1] },
-            ],
-            outputs: ["on", "next", "kept"],
-            weights: { hundred },
-            nodes: [
-              { op: "Add", inputs: ["v", "v"], outputs: ["next"] },
-              { op: "Identity", inputs: ["next"], outputs: ["kept"] },
-              { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
-              { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
-            ],
-          },
+          body: upToHundred("v"),
         },
       },
       ...last,

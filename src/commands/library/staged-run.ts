@@ -193,13 +193,17 @@ class RunningStage {
     readonly axis: number;
     readonly most: number;
   }[];
+  /** The stage for all sizes that the model may have. */
+  readonly #whole: Graph;
   #reference: StageReference | undefined;
 
   /** @param most of the model's symbols */
   constructor(stage: Stage, lasts: readonly string[], most: ReadonlyMap<string, number>) {
     this.stage = stage;
     const { symbols, inputs, values } = stage.graph;
-    const less = symbols.filter((s) => s.max < (most.get(s.name) ?? s.max));
+    const mostOf = (s: (typeof symbols)[number]): number => most.get(s.name) ?? s.max;
+    this.#whole = { ...stage.graph, symbols: symbols.map((s) => ({ ...s, max: mostOf(s) })) };
+    const less = symbols.filter((s) => s.max < mostOf(s));
     this.#bounds = less.flatMap(({ name, max }) =>
       inputs.flatMap((id, input) =>
         values[id]!.type.shape.flatMap((extent, axis) =>
@@ -232,7 +236,7 @@ class RunningStage {
   }
 
   interpret(taken: readonly Tensor[], values: Values, passing?: PassingTensors): Result<void> {
-    this.#reference ??= new StageReference(this.stage.graph, this.stage.weights);
+    this.#reference ??= new StageReference(this.#whole, this.stage.weights);
     const made = this.#reference.run(taken);
     if (!made.ok) return made;
     for (let i = 0; i < made.value.length; i++) {

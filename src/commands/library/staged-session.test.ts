@@ -6,7 +6,7 @@ import { randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
-import { stagedArtifact, untilHundred } from "./staged-artifact.test-support.ts";
+import { stagedArtifact, untilHundred, upToHundred } from "./staged-artifact.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { unwrap } from "./wavetile-error.ts";
 
@@ -74,23 +74,7 @@ const untilFull: ModelSpec = {
       op: "Loop",
       inputs: ["", "go", "start"],
       outputs: ["end", "all"],
-      attributes: {
-        body: {
-          inputs: [
-            { name: "i", dtype: "i64", shape: [] },
-            { name: "before", dtype: "bool", shape: [] },
-            { name: "v", dtype: "f32", shape: [1] },
-          ],
-          outputs: ["on", "next", "kept"],
-          weights: { hundred: tensor("f32", [], Float32Array.of(100)) },
-          nodes: [
-            { op: "Add", inputs: ["v", "x"], outputs: ["next"] },
-            { op: "Identity", inputs: ["next"], outputs: ["kept"] },
-            { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
-            { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
-          ],
-        },
-      },
+      attributes: { body: upToHundred("x") },
     },
     { op: "Sub", inputs: ["all", "half"], outputs: ["less"] },
     { op: "Relu", inputs: ["less"], outputs: ["above"] },
@@ -102,6 +86,24 @@ describe("sizes that data decide", () => {
     const feeds = [30, 0.25, 1 / 64, 30].map((x) => ({ x: of([x], 1) }));
     const shapes = await expectSame(untilFull, feeds);
     expect(shapes.map(([trips]) => trips)).toEqual([4, 400, 6400, 4]);
+  });
+
+  it("leave the bounds of inputs as they are, where references alone read these", async () => {
+    const places: ModelSpec = {
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: ["N"] }],
+      outputs: ["places"],
+      nodes: [{ op: "NonZero", inputs: ["x"], outputs: ["places"] }],
+    };
+    const model = await load(writeModel(places), {
+      threads: 1,
+      target: "wasm",
+      shapes: { N: "1..8" },
+    });
+    open.push(model);
+    const ones = (n: number): Tensor => of(new Array<number>(n).fill(1), n);
+    expect(model.run({ x: ones(8) }).places!.shape).toEqual([1, 8]);
+    expect(() => model.run({ x: ones(9) })).toThrow();
   });
 
   it("differ from run to run of one model, down to nothing", async () => {

@@ -1,6 +1,13 @@
 /** Vectors in memory: in how many pieces, by what divides their places. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
+import { noWeights } from "../../interp/graph.ts";
 import * as ix from "../../semantics/index-expr.ts";
+import { architectures } from "../../target/architectures/index.ts";
+import { targets } from "../../target/index.ts";
+import { emitPtx } from "./emit-program.ts";
 import { emittedText } from "./emitted-text.test-support.ts";
 import { alignmentOf } from "./memory-access.ts";
 
@@ -55,4 +62,20 @@ describe("places in swizzled shared memory", () => {
       [first, 40 * span],
     ]);
   });
+});
+
+test("what is read behind a fold over the block is not loaded in front of its barrier", () => {
+  const g = new GraphBuilder("norm");
+  const x = g.input("x", tensorType("f32", 256, 4096));
+  const vectors = ["s", "b"].map((name) => g.input(name, tensorType("f32", 4096)));
+  const graph = g.finish([g.node("layerNorm", [x, ...vectors], { axis: 1, epsilon: 1e-5 })]);
+  const made = compileModel({ graph, weights: noWeights }, { target: targets.get("h200")! });
+  if (!made.ok) throw new Error(JSON.stringify(made.diagnostics));
+  const emitted = emitPtx(made.value.plan.program, architectures.get("sm_90a")!);
+  if (!emitted.ok) throw new Error(JSON.stringify(emitted.diagnostics));
+  const parts = emitted.value.text.split("bar.sync");
+  expect(parts.length).toBeGreaterThan(1);
+  expect(parts[0]).toContain("ld.global.nc");
+  expect(parts.at(-1)).toMatch(/ld\.global\.v/);
+  expect(parts.at(-1)).not.toContain("ld.global.nc");
 });
