@@ -71,6 +71,17 @@ describe("readBenchCommandLine", () => {
   });
 });
 
+test("--help lists the options and the suites and is no error", () => {
+  try {
+    read("--help");
+  } catch (error) {
+    expect((error as Refusal).exitCode).toBe(0);
+    expect((error as Refusal).message).toMatch(/--rounds N[\s\S]*\n {2}s: /);
+    return;
+  }
+  expect.unreachable("no help");
+});
+
 test("suites have distinct names and at least one target", () => {
   expect(new Set(suites.map((s) => s.name)).size).toBe(suites.length);
   for (const s of suites) expect(s.targets.length).toBeGreaterThan(0);

@@ -30,10 +30,14 @@ export function readBenchCommandLine(
   cores: number,
 ): BenchCommandLine {
   const { values, positionals } = parse(args);
+  if (values.help)
+    throw new Refusal(
+      `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N]\n  [--clock wall|processor] [--record FILE | --replay FILE] [--json] [--install-peers]\n${listed(suites)}`,
+      0,
+    );
   const suite = suites.find((s) => s.name === positionals[0]);
   if (suite === undefined || positionals.length > 1) {
-    const known = suites.map((s) => `  ${s.name}: ${s.summary}`).join("\n");
-    throw new Refusal(`name one suite:\n${known}`, exitCodes.usage);
+    throw new Refusal(`name one suite:\n${listed(suites)}`, exitCodes.usage);
   }
   const target = values.target ?? suite.targets[0]!;
   if (!suite.targets.includes(target)) {
@@ -70,6 +74,10 @@ function readTimesFiles(
   return { ...(record !== undefined && { record }), ...(replay !== undefined && { replay }) };
 }
 
+function listed(suites: readonly Suite[]): string {
+  return suites.map((s) => `  ${s.name}: ${s.summary}`).join("\n");
+}
+
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
@@ -84,6 +92,7 @@ function parse(args: readonly string[]) {
         clock: { type: "string", default: "wall" },
         record: { type: "string" },
         replay: { type: "string" },
+        help: { type: "boolean", short: "h", default: false },
         json: { type: "boolean", default: false },
         "install-peers": { type: "boolean", default: false },
       },

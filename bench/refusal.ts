@@ -13,6 +13,7 @@ export const exitCodes = {
   environment: 6,
 } as const;
 
+/** `exitCode` 0: what was asked for is the message (help). */
 export class Refusal extends Error {
   readonly exitCode: number;
   constructor(message: string, exitCode: number) {
@@ -39,7 +40,8 @@ export async function runToExit(main: () => Promise<number>): Promise<void> {
     process.exitCode = await main();
   } catch (error) {
     if (error instanceof Refusal) {
-      process.stderr.write(`${error.message}\n`);
+      const out = error.exitCode === 0 ? process.stdout : process.stderr;
+      out.write(`${error.message}\n`);
       process.exitCode = error.exitCode;
     } else if (error instanceof DiagnosticError) {
       for (const d of error.diagnostics) process.stderr.write(`${formatDiagnostic(d)}\n`);

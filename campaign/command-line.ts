@@ -19,10 +19,14 @@ export function readCampaignCommandLine(
   campaigns: readonly Campaign[],
 ): CampaignCommandLine {
   const { values, positionals } = parse(args);
+  if (values.help)
+    throw new Refusal(
+      `npm run campaign -- NAME [--target T] [--seed N] [--count N] [--only TEXT …] [--json]\n${listed(campaigns)}`,
+      0,
+    );
   const campaign = campaigns.find((c) => c.name === positionals[0]);
   if (campaign === undefined || positionals.length > 1) {
-    const known = campaigns.map((c) => `  ${c.name}: ${c.summary}`).join("\n");
-    throw new Refusal(`name one campaign:\n${known}`, exitCodes.usage);
+    throw new Refusal(`name one campaign:\n${listed(campaigns)}`, exitCodes.usage);
   }
   const { name, targets, defaultCount } = campaign;
   const target = values.target ?? targets[0]!;
@@ -58,6 +62,10 @@ export function nameOf(names: readonly string[], seed: number): string {
   return names[seed % names.length]!;
 }
 
+function listed(campaigns: readonly Campaign[]): string {
+  return campaigns.map((c) => `  ${c.name}: ${c.summary}`).join("\n");
+}
+
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
@@ -68,6 +76,7 @@ function parse(args: readonly string[]) {
         seed: { type: "string", default: "0" },
         count: { type: "string" },
         only: { type: "string", multiple: true, default: [] },
+        help: { type: "boolean", short: "h", default: false },
         json: { type: "boolean", default: false },
       },
     });

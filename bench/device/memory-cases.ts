@@ -18,6 +18,7 @@ export interface Places {
 
 export interface MemoryCase {
   readonly name: string;
+  readonly family: Family;
   readonly dtype: Kind;
   /** Of the operands, all of the case's type. */
   readonly shapes: readonly (readonly number[])[];
@@ -74,7 +75,7 @@ interface Result {
   readonly dtype?: Kind | "i64";
 }
 
-type Made = Omit<MemoryCase, "name" | "dtype">;
+type Made = Omit<MemoryCase, "name" | "family" | "dtype">;
 type Maker = (dtype: Kind, elements: number) => Made;
 type Computed = Pick<MemoryCase, "build" | "line" | "torch">;
 
@@ -338,8 +339,9 @@ function standardiseAlong(axis: number): Computed & { readonly result: Result } 
   };
 }
 
-function makersOf(columns: number): Readonly<Record<string, Maker>> {
-  const norm = { axis: 1, epsilon };
+type Makers = Readonly<Record<string, Maker>>;
+
+function elementwise(columns: number): Makers {
   return {
     "rotary embedding of halves": rotary(columns, false),
     "rotary embedding of pairs": rotary(columns, true),
@@ -368,18 +370,41 @@ function makersOf(columns: number): Readonly<Record<string, Maker>> {
         ...converted,
         result: { perLine: "each", dtype: dtype === "f32" ? "bf16" : "f32" },
       })(dtype, elements),
+  };
+}
+
+function transposes(): Makers {
+  return {
     "transpose 0 2 1": transpose([0, 2, 1]),
     "transpose 1 0 2": transpose([1, 0, 2]),
     "transpose 2 1 0": transpose([2, 1, 0]),
+  };
+}
+
+function reductions(columns: number): Makers {
+  return {
     "sum of rows": rows(columns, foldAlong(1, "sum")),
     "sum of columns": middle({ along: 0, behind: columns, ...foldAlong(0, "sum") }),
     "sum of a middle axis": middle({ along: 1024, behind: 2048, ...foldAlong(1, "sum") }),
     "largest of columns": middle({ along: 0, behind: columns, ...foldAlong(0, "max") }),
     "largest of a middle axis": middle({ along: 1024, behind: 2048, ...foldAlong(1, "max") }),
+    "place of the largest": rows(columns, placeAlong(1)),
+    "place of the largest of columns": middle({ along: 0, behind: columns, ...placeAlong(0) }),
+  };
+}
+
+function softmaxes(columns: number): Makers {
+  return {
     softmax: rows(columns, softmaxAlong(1)),
     "softmax of columns": middle({ along: 0, behind: columns, ...softmaxAlong(0) }),
     "softmax of a middle axis": middle({ along: 1024, behind: 2048, ...softmaxAlong(1) }),
     "softmax of a short middle axis": middle({ along: 128, behind: 4096, ...softmaxAlong(1) }),
+  };
+}
+
+function norms(columns: number): Makers {
+  const norm = { axis: 1, epsilon };
+  return {
     "rms norm": rows(columns, {
       ...{ vectors: 1, result: each, torch: `F.rms_norm(t[0], t[1].shape, t[1], ${epsilon})` },
       build: (g, [x, s]) => g.node("rmsNorm", [x!, s!], norm),
@@ -405,6 +430,11 @@ function makersOf(columns: number): Readonly<Record<string, Maker>> {
       build: (g, [x, s, b]) => g.node("instanceNorm", [x!, s!, b!], { epsilon }),
       torch: `F.instance_norm(t[0], weight=t[1], bias=t[2], eps=${epsilon})`,
     }),
+  };
+}
+
+function scans(columns: number): Makers {
+  return {
     "sum up to each": rows(columns, {
       ...{ result: each, torch: "t[0].cumsum(1)" },
       build: (g, [x]) => cumulative(g, x!, false),
@@ -431,10 +461,13 @@ function makersOf(columns: number): Readonly<Record<string, Maker>> {
       build: (g, [x]) => cumulative(g, x!, true, 0),
       line: ([x]) => upToEach(x!.toReversed()).toReversed(),
     }),
+  };
+}
+
+function selections(columns: number): Makers {
+  return {
     "updates added": updates("add"),
     "updates in place": updates("none"),
-    "place of the largest": rows(columns, placeAlong(1)),
-    "place of the largest of columns": middle({ along: 0, behind: columns, ...placeAlong(0) }),
     "largest 50": rows(columns, {
       ...{ result: { perLine: 50 }, torch: "t[0].topk(50)" },
       build: (g, [x]) =>
@@ -444,12 +477,38 @@ function makersOf(columns: number): Readonly<Record<string, Maker>> {
   };
 }
 
+export const families = [
+  "elementwise",
+  "transpose",
+  "reduction",
+  "softmax",
+  "norm",
+  "scan",
+  "selection",
+] as const;
+export type Family = (typeof families)[number];
+
+function makersOf(columns: number): Readonly<Record<Family, Makers>> {
+  return {
+    elementwise: elementwise(columns),
+    transpose: transposes(),
+    reduction: reductions(columns),
+    softmax: softmaxes(columns),
+    norm: norms(columns),
+    scan: scans(columns),
+    selection: selections(columns),
+  };
+}
+
 /** All cases, of rows of so many columns where a case has rows, and of so many elements of 32 bits. */
 export function memoryCases(columns: number, words = 2 ** 26): readonly MemoryCase[] {
-  return Object.entries(makersOf(columns)).flatMap(([name, make]) =>
-    (["f32", "bf16"] as const).map((dtype): MemoryCase => {
-      const made = make(dtype, dtype === "f32" ? words : 2 * words);
-      return { ...made, dtype, name: `${name} ${dtype} ${made.shapes[0]!.join("x")}` };
-    }),
+  const makers = makersOf(columns);
+  return families.flatMap((family) =>
+    Object.entries(makers[family]).flatMap(([name, make]) =>
+      (["f32", "bf16"] as const).map((dtype): MemoryCase => {
+        const made = make(dtype, dtype === "f32" ? words : 2 * words);
+        return { ...made, family, dtype, name: `${name} ${dtype} ${made.shapes[0]!.join("x")}` };
+      }),
+    ),
   );
 }

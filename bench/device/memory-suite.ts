@@ -30,7 +30,15 @@ import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
-import { type Kind, type MemoryCase, memoryCases, type Places, sum } from "./memory-cases.ts";
+import {
+  type Family,
+  families,
+  type Kind,
+  type MemoryCase,
+  memoryCases,
+  type Places,
+  sum,
+} from "./memory-cases.ts";
 import { take } from "./ptx-launch.ts";
 import { resultRoundings, softmaxRoundings } from "./roundings.ts";
 import { readOptions, summary, TorchPeer, timeInTurns, uploadRepeated } from "./torch-peer.ts";
@@ -66,6 +74,7 @@ const target = targets.get(features.targets[0]!)!;
 const unitOf: Readonly<Record<Kind, number>> = { f32: 2 ** -17, f16: 2 ** -9, bf16: 2 ** -6 };
 const rows: {
   readonly case: string;
+  readonly family: Family;
   readonly oursUs: number;
   readonly peerUs: number;
   readonly ratio: number;
@@ -178,7 +187,14 @@ async function runCase(c: MemoryCase, other?: Schedule): Promise<readonly Compil
       .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
       .join(" | ");
     const torch = peer && !other ? await overTorch(peer, c, instance) : undefined;
-    const row = { case: c.name, oursUs, peerUs, ratio: peerUs / oursUs, schedule };
+    const row = {
+      case: c.name,
+      family: c.family,
+      oursUs,
+      peerUs,
+      ratio: peerUs / oursUs,
+      schedule,
+    };
     if (!other) rows.push({ ...row, ...(torch !== undefined && { torch }) });
     const price = regions.reduce((us, r) => us + r.price.estimateNs / 1000, 0);
     const besideTorch = torch === undefined ? "" : `, ${torch.toFixed(3)} x torch`;
@@ -272,10 +288,26 @@ function resultsOf(
   });
 }
 
+function rowsOf(wanted: readonly Family[]): typeof rows {
+  return rows.filter((row) => wanted.includes(row.family));
+}
+
+function say(name: string, of: typeof rows): void {
+  if (of.length === 0) return;
+  const { geomean, worst } = summary(of);
+  console.log(
+    `  ${name}: ${of.length} cases, geomean ${geomean.toFixed(3)} x copy, worst ${worst.toFixed(3)}`,
+  );
+}
+
 function median(times: number[]): number {
   return times.sort((a, b) => a - b)[times.length >> 1]!;
 }
 
+/** Each byte of these is read and written once: the rate of a copy is what they can reach. */
+const streaming: readonly Family[] = ["norm", "softmax", "elementwise", "reduction"];
+for (const family of families) say(family, rowsOf([family]));
+say(streaming.join(", "), rowsOf(streaming));
 const { geomean, worst } = summary(rows);
 if (given.has("--json")) console.log(JSON.stringify({ rows, geomean, worst, failed }));
 console.log(
