@@ -71,6 +71,23 @@ function checkSliceBounds(
   }
 }
 
+/** Elements outside of an axis are copies of some inside: there have to be such; wrapping divides by their number. */
+function checkPadSource(
+  ctx: InferContext,
+  [extent, padded]: readonly [IndexExpr, IndexExpr],
+  mode: string,
+): void {
+  const { min, max } = rangeOf(extent, ctx.ranges);
+  if (mode === "constant" || rangeOf(padded, ctx.ranges).max <= 0) return;
+  if (mode === "wrap" ? min >= 1 : max >= 1) return;
+  refuse(
+    ctx,
+    "SHP004",
+    `pad with mode ${mode} of an axis of extent ${extent.key}, which has no element to copy`,
+    "give sizes for which it has one, or pad with a constant",
+  );
+}
+
 export const movementOps = {
   iota: {
     arity: [0, 0],
@@ -201,8 +218,14 @@ export const movementOps = {
       }
       commonDType(ctx, inputs);
       if (inputs[1]) checkRank(ctx, inputs[1], 0, "the fill value");
-      const shape = x.shape.map((d, i) => add(d, low[i]!, high[i]!));
-      return [{ dtype: x.dtype, shape: checkShape(ctx, shape) }];
+      const shape = checkShape(
+        ctx,
+        x.shape.map((d, i) => add(d, low[i]!, high[i]!)),
+      );
+      const isPadded = (i: number): boolean => low[i]!.key !== "0" || high[i]!.key !== "0";
+      for (const [i, extent] of x.shape.entries())
+        if (isPadded(i)) checkPadSource(ctx, [extent, shape[i]!], mode);
+      return [{ dtype: x.dtype, shape }];
     },
   },
   gather: {

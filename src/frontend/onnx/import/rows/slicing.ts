@@ -208,6 +208,11 @@ function cropped(
   for (const [axis, extent] of x.type.shape.entries()) {
     const [start, end] = [before[axis]!, behind[axis]!];
     if (start + end === 0) continue;
+    if ((constantValue(extent) ?? Infinity) < start + end)
+      node.refuse(
+        `pads that take ${start + end} of ${extent.key} elements`,
+        "no more than there are",
+      );
     const size = simplify(max(0, sub(extent, start + end)), ranges(node));
     left = sliceAxis(node, left, { axis, start: constant(start), step: 1, size });
   }
