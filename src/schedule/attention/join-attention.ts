@@ -31,10 +31,7 @@ import {
   literal,
   type ScalarExpr,
 } from "../../semantics/scalar-expr.ts";
-import { applySchedule } from "../apply.ts";
-import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
-import { decideSchedule } from "../legality/legality.ts";
-import type { ScheduledRegion } from "../scheduled-region.ts";
+import { type BlockPrice, cheapestNs } from "../blocks/priced-schedules.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
 import { attentionForm } from "./attention-form.ts";
 
@@ -46,9 +43,9 @@ const mostMoves = 6;
 /** `apart` lays out the regions that are not joined. */
 export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
   const known = new Map<string, number>();
-  const cheapest = (source: Region, isMeant: (s: ScheduledRegion) => boolean): number => {
+  const cheapest = (source: Region, isMeant: (p: BlockPrice) => boolean): number => {
     const { key } = regionClass(source);
-    const price = known.get(key) ?? cheapestOf(coalesceRegion(source).region, isMeant, pricing);
+    const price = known.get(key) ?? cheapestNs(coalesceRegion(source).region, isMeant, pricing);
     known.set(key, price);
     return price;
   };
@@ -62,7 +59,7 @@ export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
       if (!found || found.members.some((at) => gone.has(at))) continue;
       const parts = found.members.map((at) => regions[at]!);
       const before = apart(parts, nests).regions.reduce((ns, r) => ns + cheapest(r, () => true), 0);
-      if (cheapest(found.region, (s) => s.attention !== undefined) >= before) continue;
+      if (cheapest(found.region, (p) => p.isAttention) >= before) continue;
       for (const at of found.members) gone.add(at);
       for (const at of found.lent) lent.add(at);
       joinedAt.set(last, found.region);
@@ -107,21 +104,6 @@ function dropUnread(
     const all = [...new Set([...inlined, anchor, ...epilogue, ...region.group.inlined])];
     joinedAt.set(last, { ...region, group: { ...region.group, inlined: all } });
   }
-}
-
-/** Nanoseconds of the cheapest schedule that is meant and legal. */
-function cheapestOf(
-  region: Region,
-  isMeant: (scheduled: ScheduledRegion) => boolean,
-  { target, priceOf }: PricingOptions,
-): number {
-  const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
-    const applied = applySchedule(region, schedule);
-    if (!applied.ok || !isMeant(applied.value)) return [];
-    return [{ scheduled: applied.value, ns: priceOf(applied.value) }];
-  });
-  priced.sort((a, b) => a.ns - b.ns);
-  return priced.find(({ scheduled }) => decideSchedule(scheduled).ok)?.ns ?? Infinity;
 }
 
 interface Found {

@@ -15,7 +15,7 @@ import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { applySchedule } from "../apply.ts";
-import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
+import { pricedSchedules } from "../blocks/priced-schedules.ts";
 import { chainStates } from "../chains/chain-states.ts";
 import type { Schedule } from "../directive.ts";
 import { printSchedule } from "../directive-text.ts";
@@ -199,13 +199,8 @@ function tileStates(region: Region, options: ChoosingOptions): RegionStates | un
   return memory.states.statesOf(region, target, { threads, pricer, refundNs: refund });
 }
 
-function blockStates(region: Region, { target, priceOf }: ChoosingOptions): RegionStates {
-  const priced = enumerateBlockSchedules(region, target).map((schedule) => {
-    const applied = applySchedule(region, schedule);
-    invariant(applied.ok, () => `a schedule of ${region.name} does not apply`);
-    return { schedule, ns: priceOf(applied.value) };
-  });
-  return listedStates(nestFigures(region, region.statements[0]!), priced);
+function blockStates(region: Region, options: ChoosingOptions): RegionStates {
+  return listedStates(nestFigures(region, region.statements[0]!), pricedSchedules(region, options));
 }
 
 type Applied =

@@ -4,6 +4,7 @@
  * stages: the others are narrowed, priced and proved once for all of them. Everything here is keyed by what a
  * region computes, whatever its names.
  */
+import type { BlockPrice } from "../blocks/priced-schedules.ts";
 import type { KnownChain } from "../chains/chain-states.ts";
 import { LegalityClasses } from "../legality/legality-class.ts";
 import { KnownStates } from "./known-states.ts";
@@ -17,6 +18,8 @@ export interface RegionMemory {
   readonly cheap: CheapTiles;
   /** Of regions by themselves, where layouts are chosen. */
   readonly prices: Map<string, number>;
+  /** Of the schedules of a region on blocks, in the order in which they are listed; undefined: it does not apply. */
+  readonly blocks: Map<string, readonly (BlockPrice | undefined)[]>;
   /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
   readonly chains: Map<string, readonly (readonly number[])[]>;
   /** States of chains, by their classes. */
@@ -31,6 +34,7 @@ export function emptyMemory(): RegionMemory {
     tiles: new Map(),
     cheap: new Map(),
     prices: new Map(),
+    blocks: new Map(),
     chains: new Map(),
     chainStates: new Map(),
     classes: new LegalityClasses(),

@@ -13,7 +13,7 @@ export interface PricingOptions {
   readonly target: Target;
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
-  readonly memory: Pick<RegionMemory, "prices" | "cheap">;
+  readonly memory: Pick<RegionMemory, "prices" | "cheap" | "blocks">;
 }
 
 export class RegionPrices {
