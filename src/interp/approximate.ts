@@ -48,12 +48,16 @@ export function roundingsOf(op: ScalarOp): number {
   return correctlyRounded.has(op) ? 1 : approximatedRoundings;
 }
 
-/** Spacing of a float type's values at 1, and its smallest positive value; 0 where values are exact. */
+/** Exponents from that of f32 on: programs count what is below the normal numbers as zero, the oracle keeps it. */
+const flushedBias = 127;
+
+/** Spacing of a float type's values at 1, and the smallest positive one that programs keep; 0 where values are exact. */
 export function spacingOf(dtype: DType): { readonly relative: number; readonly least: number } {
   const { format, kind } = dtypes[dtype];
   if (kind !== "float" || !format) return { relative: 0, least: 0 };
   const { mantissaBits, bias } = format;
-  return { relative: 2 ** -mantissaBits, least: 2 ** (1 - bias - mantissaBits) };
+  const least = 2 ** (1 - bias - (bias >= flushedBias ? 0 : mantissaBits));
+  return { relative: 2 ** -mantissaBits, least };
 }
 
 /** The error of one rounding of a value to a type, by program and oracle together. */

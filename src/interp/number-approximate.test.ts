@@ -89,6 +89,23 @@ it("a product of values that are no larger than their errors may be as large as 
   expect(compileApproximate(square)([none], new Map()).error).toBeGreaterThanOrEqual(1e-12);
 });
 
+it("what is below the normal numbers of f32 may be zero, not what f16 keeps", () => {
+  const product = apply("mul", argument(0, "f32"), argument(1, "f32"));
+  const exactly = (value: number) => ({ value, error: 0 });
+  const found = compileApproximate(product)([exactly(-1e-30), exactly(1e-10)], new Map());
+  expect(found.error).toBeGreaterThan(Math.abs(found.value as number));
+  for (const [to, value] of [
+    ["bf16", -2.7550648847397363e-40],
+    ["f32", 1e-39],
+  ] as const) {
+    const stored = compileApproximate(cast(argument(0, "f32"), to, false));
+    const { error } = stored([{ value, error: 2 ** -126 }], new Map());
+    expect(error).toBeGreaterThan(Math.abs(value));
+  }
+  const half = compileApproximate(cast(argument(0, "f32"), "f16", false));
+  expect(half([exactly(1e-6)], new Map()).error).toBeLessThan(1e-7);
+});
+
 it("leaves BigInts and indices to the objects", () => {
   expect(compileNumbers(cast(argument(0, "f32"), "i64", false))).toBeUndefined();
 });

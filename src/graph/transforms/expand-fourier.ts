@@ -7,6 +7,7 @@
 import type { CoreOpAttrs } from "../../semantics/core-ops.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { fromRef, type RefTensor, refTensor } from "../../semantics/tensor.ts";
+import { unitRoot } from "../../semantics/unit-roots.ts";
 import type { Graph, ValueId } from "../graph.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 
@@ -76,16 +77,13 @@ function matrixOf(
   const [entries, parts, bins, components] = sizes;
   const { inverse } = attrs;
   const n = constantValue(attrs.length)!;
-  const wave = (at: number): readonly [number, number] => {
-    const angle = (2 * Math.PI * (at % n)) / n;
-    return [Math.cos(angle), (inverse ? 1 : -1) * Math.sin(angle)];
-  };
+  const wave = (at: number): readonly [number, number] => unitRoot(inverse ? at : -at, n);
   const given = givenBins(attrs, n);
   const scale = inverse ? 1 / n : 1;
   const data = new Float64Array(entries * parts * bins * components);
   const column = (j: number, part: number, k: number): readonly [number, number] => {
     const [c, s] = wave(j * k);
-    return part === 0 ? [c, s] : [-s, c];
+    return part === 0 ? [c, s] : [0 - s, c];
   };
   for (let at = 0; at < data.length; at += components) {
     const k = Math.floor(at / components) % bins;

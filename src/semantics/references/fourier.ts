@@ -8,6 +8,7 @@ import { invariant } from "../../support/invariant.ts";
 import type { ConcreteAttrs } from "../concrete-attrs.ts";
 import { elementCount, rowMajorStrides, type Shape, viewOffsets } from "../shape.ts";
 import { numbersOf } from "../tensor.ts";
+import { unitRoot } from "../unit-roots.ts";
 import { finish, type Reference } from "./reference.ts";
 
 interface Signal {
@@ -17,10 +18,9 @@ interface Signal {
 
 /** cos and sin of 2 pi j / n for every j. */
 function twiddles(n: number): Signal {
-  const angle = (j: number) => (2 * Math.PI * j) / n;
   return {
-    re: Float64Array.from({ length: n }, (_, j) => Math.cos(angle(j))),
-    im: Float64Array.from({ length: n }, (_, j) => Math.sin(angle(j))),
+    re: Float64Array.from({ length: n }, (_, j) => unitRoot(j, n)[0]),
+    im: Float64Array.from({ length: n }, (_, j) => unitRoot(j, n)[1]),
   };
 }
 
