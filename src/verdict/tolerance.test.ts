@@ -5,9 +5,11 @@ import type { Graph, ValueId } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import type { OpWriter } from "../graph/op-writer.ts";
 import { tensorType } from "../graph/tensor-type.ts";
+import { constant } from "../semantics/index-expr.ts";
 import { refTensor } from "../semantics/tensor.ts";
 import {
   compareTensors,
+  hasRanks,
   hasSteps,
   isMovable,
   leastOfHalves,
@@ -120,6 +122,16 @@ it("knows graphs that make integers of floats", () => {
     false,
     false,
   ]);
+});
+
+it("knows graphs that rank floats", () => {
+  const ranks = (dtype: "f32" | "i64"): boolean => {
+    const g = new GraphBuilder("g");
+    const x = g.input("x", { dtype, shape: [constant(8)] });
+    const attrs = { axis: 0, k: constant(3), largest: true, sorted: true };
+    return hasRanks(g.finish([...g.nodes("topK", [x], attrs)]));
+  };
+  expect([ranks("f32"), ranks("i64")]).toEqual([true, false]);
 });
 
 const y = (...values: number[]) => refTensor("f32", [values.length], values);

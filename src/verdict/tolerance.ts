@@ -168,6 +168,16 @@ export function hasSteps({ nodes, values }: Graph): boolean {
   });
 }
 
+/** Operators that order floats: of two that differ by rounding alone either may come first. */
+const ranking: ReadonlySet<Node["op"]> = new Set(["topK", "nonMaxSuppression"] as const);
+
+/** Whether rows of the results may stand in another order (or others be among them) by the last bit of a number. */
+export function hasRanks({ nodes, values }: Graph): boolean {
+  return nodes.some(({ op, inputs }) => {
+    return ranking.has(op) && inputs.some((v) => dtypes[values[v]!.type.dtype].kind === "float");
+  });
+}
+
 /** Of the range of what a node rounds to a byte or less; 0: it does not. */
 function stepOf(node: Node, graph: Graph): number {
   const bits = narrowedBits(node, graph);

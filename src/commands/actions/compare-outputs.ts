@@ -32,6 +32,8 @@ export interface Sides {
   readonly expected: readonly RefTensor[];
   /** Of each output, relative to its largest value. */
   readonly tolerances: readonly number[];
+  /** See hasRanks: rows may stand elsewhere. */
+  readonly isRanked: () => boolean;
   /** See hasSteps: differences may be larger than the tolerance then. */
   readonly isStepped: boolean;
   /** Name of the reference. */
@@ -87,11 +89,13 @@ function answerOf(output: ComparedOutput): string {
 
 function differs(
   { name, worst, tolerance }: ComparedOutput,
-  { against, isStepped }: Sides,
+  { against, isStepped, isRanked }: Sides,
 ): Diagnostic {
   const { index, found, expected, relative } = worst;
   const stepped =
     "the model makes integers of floats on the way: a value near the edge of a step may fall on either side, which the tolerance counts for integers of a byte or less, outside of loops";
+  const ranked =
+    "the model ranks numbers (TopK, NonMaxSuppression): of two that differ by rounding alone either may come first, and whole rows of the results change places; compare them as a set, sorted by something else";
   return diagnostic(
     "CLI004",
     `output ${name}: element ${index} is ${found}, ${against} has ${expected}`,
@@ -99,6 +103,7 @@ function differs(
       notes: [
         `relative difference ${relative}, tolerance ${tolerance}`,
         ...(isStepped && Number.isFinite(relative) ? [stepped] : []),
+        ...(isRanked() ? [ranked] : []),
       ],
     },
   );

@@ -10,7 +10,7 @@ import { runGraph } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { hasSteps, isMovable, tolerancesOf } from "../../verdict/tolerance.ts";
+import { hasRanks, hasSteps, isMovable, tolerancesOf } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
@@ -97,6 +97,7 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     compareOutputs({
       ...sides,
       isStepped: hasSteps(graph),
+      isRanked: () => ranks(compared),
       tolerances: tolerances.map((t, i) => t + (beside[i] ?? 0)),
     });
   const plain = judge([]);
@@ -119,6 +120,12 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
+
+/** Of the graph as it was imported: programs select in other steps. */
+function ranks({ reference }: Compared): boolean {
+  const imported = reference();
+  return imported.ok && hasRanks(imported.value.graph);
+}
 
 const verifyGiven = atSizes(verifyAtSizes, { ranges: [] });
 
