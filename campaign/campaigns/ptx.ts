@@ -562,6 +562,9 @@ const chosenAttentions: readonly Omit<AttentionCase, "how">[] = [
   { ...long, depth: 128, causal: false, mask: true },
   { ...long, depth: 128, causal: true, mask: true },
   { ...long, depth: 256, causal: true, mask: false },
+  // Of a triangle whose last rows are no whole tile: warps hold their bounds as well.
+  { ...long, rows: 1000, columns: 1000, depth: 96, causal: true, mask: false },
+  { ...long, rows: 2000, columns: 2000, depth: 96, causal: true, mask: false },
 ];
 
 /** Operands of 8 bits: columns in two parts, rows in two, columns as rows. */

@@ -37,11 +37,15 @@ interface Runner {
 
 interface Cell {
   readonly label: string;
+  /** Whose counter it is. */
+  readonly instance: number;
   readonly slot: number;
   readonly arrivals: number;
   completed: number;
   left: number;
   bytes: number;
+  /** The last phase that an asynchronous copy into the instance counts for; 0: none does. */
+  copied: number;
   readonly gathered: Known;
   readonly released: Known;
   /** Waits satisfied by the last completed phase: the next one must come after them. */
@@ -246,9 +250,9 @@ export class ProtocolRun {
       if (counter.protocol !== "phase") {
         this.#fault("PRG060", `monotone counter ${counter.name} inside a kernel`);
       }
-      const state = { completed: 0, left: arrivals, bytes: 0, waiters: [] };
+      const state = { completed: 0, left: arrivals, bytes: 0, copied: 0, waiters: [] };
       const knowledge = { gathered: emptyKnown(), released: emptyKnown() };
-      cell = { label: key, slot: this.#slots++, arrivals, ...state, ...knowledge };
+      cell = { label: key, instance, slot: this.#slots++, arrivals, ...state, ...knowledge };
       this.#cells.set(key, cell);
     }
     return cell;
@@ -505,6 +509,7 @@ export class ProtocolRun {
     }
     cell.gathered.causal = joinClocks(cell.gathered.causal, known.causal);
     cell.bytes -= event.bytes;
+    cell.copied = cell.completed + 1;
     this.#settle(cell);
   }
 
@@ -527,6 +532,19 @@ export class ProtocolRun {
       this.#fault("PRG031", `${runner.trace.label} ends before group ${left.group} is awaited`);
       return;
     }
+    this.#checkLanded();
+  }
+
+  /** A block that ends gives its shared memory away: what is copied there has to be awaited by one of its own threads. */
+  #checkLanded(): void {
+    const cells = [...this.#cells.values()].filter(({ copied }) => copied > 0);
+    const left = cells.find(({ slot, instance, copied }) =>
+      this.#runners.every((r) => {
+        return r.trace.instance !== instance || (r.known.causal[slot] ?? 0) < copied;
+      }),
+    );
+    if (left)
+      this.#fault("PRG031", `the block ends before copies that ${left.label} counts are awaited`);
   }
 }
 

@@ -20,8 +20,11 @@ const unit = 16;
 const [pairColumns, warpThreads, vectorBytes] = [8, 32, 16] as const;
 /** Blocks of a cluster that every device takes, and parts that meet in memory. */
 const [mostParts, mostSplits] = [8, 1024] as const;
-/** Results and scores that a thread holds at most, in words. */
-const mostWords = 200;
+/**
+ * Results and scores that a thread holds at most, in words; by warps, of a triangle whose last rows are no whole tile,
+ * whose bounds an assembler holds beside them.
+ */
+const [mostWords, mostRaggedWords] = [200, 184] as const;
 
 /** Threads' words of a block's warpgroups by how many multiply, with room for what else they hold. */
 const groupWords: Readonly<Record<number, number>> = { 1: 200, 2: 208, 3: 128 };
@@ -111,7 +114,8 @@ function warpFault(d: AttendDirective, form: AttentionForm): string | undefined 
   }
   if (d.gathered) return "threads of warps store results themselves";
   const words = wordsOfThread(d, form);
-  if (words <= mostWords) return undefined;
+  const isRagged = isTriangular(d, form) && !isMultiple(form.rowCount, rows);
+  if (words <= (isRagged ? mostRaggedWords : mostWords)) return undefined;
   return `a thread would hold ${words} words of results and scores`;
 }
 

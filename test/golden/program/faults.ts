@@ -166,6 +166,12 @@ export const pipelinedFaults: readonly PlantedFault[] = [
     to: "sw : scratch shared bf16 [2, 8, 64] swizzle 64",
     code: "PRG003",
   },
+  {
+    what: "a copy that nobody awaits",
+    from: "threads 1 {\n      for kb < 5",
+    to: "threads 1 {\n      for kb < 6",
+    code: "PRG031",
+  },
   { what: "store left under way", from: "await out pending 0", to: "fence shared", code: "PRG031" },
   {
     what: "bias past its end",
