@@ -106,6 +106,11 @@ test("a grid whose blocks wait for each other is no larger than what the machine
   ]);
   expect(codes("blocks (b < N) resident")).toHaveLength(1);
   expect(codes("blocks (b < 4000)")).toEqual([]);
+  // Of eight groups of at least 16 multiprocessors each holds eight clusters of four.
+  expect(codes("clusters (b < 256) cluster 4 resident")).toEqual([]);
+  expect(codes("clusters (b < 260) cluster 4 resident")).toEqual([
+    "PRG042 132 multiprocessors hold 256 of them at once, 2 each",
+  ]);
 });
 
 test("the assembler does not copy out nests whose loads would take the registers, and leaves the rest to it", () => {

@@ -20,12 +20,24 @@ export function blocksHeld(kernel: Sizes, limits: BlockLimits): number {
   );
 }
 
+/**
+ * Multiprocessors that each group of them has at least, within which the blocks of a cluster lie (H200: 16 to 18; it
+ * holds 32 clusters of four blocks that take a multiprocessor each, not 33).
+ */
+const groupCores = 16;
+
+function blocksAtOnce({ cluster }: PtxKernel, each: number, { cores }: BlockLimits): number {
+  if (cluster === 1) return each * cores;
+  const inGroup = Math.floor((each * Math.min(groupCores, cores)) / cluster);
+  return Math.max(1, Math.floor(cores / groupCores)) * inGroup * cluster;
+}
+
 /** Refuses (PRG042) a grid whose blocks wait for each other and that is larger than what the machine holds. */
 export function checkResidency(kernel: PtxKernel, ranges: IndexRanges, limits: BlockLimits): void {
   if (!kernel.cooperative) return;
   const blocks = kernel.grid.reduce((n, e) => n * Math.max(0, rangeOf(e, ranges).max), 1);
   const each = blocksHeld(kernel, limits);
-  const atOnce = Math.floor((each * limits.cores) / kernel.cluster) * kernel.cluster;
+  const atOnce = blocksAtOnce(kernel, each, limits);
   if (blocks <= atOnce) return;
   reject("PRG042", `the ${blocks} blocks of kernel ${kernel.name} wait for each other`, {
     notes: [`${limits.cores} multiprocessors hold ${atOnce} of them at once, ${each} each`],

@@ -239,6 +239,32 @@ describe("CudaLaunch", () => {
     expect(pointers[3]! % 64n).toBe(0n);
   });
 
+  it("asks the driver how many clusters it holds where their blocks wait for each other (PRG042)", () => {
+    const { device } = openDevice({
+      cuDeviceGetAttribute: (cell: Int32Array) => {
+        cell[0] = 132;
+        return 0;
+      },
+      cuOccupancyMaxActiveClusters: (cell: Int32Array) => {
+        cell[0] = 32;
+        return 0;
+      },
+    });
+    const kernel = { name: "k", handle: 9n, registers: 1, sharedBytes: 0, localBytes: 0 };
+    const launch = (blocks: number) => () =>
+      new CudaLaunch(
+        device,
+        { ...kernel, maxThreads: 1024 },
+        {
+          ...{ grid: [blocks, 1, 1], block: [128, 1, 1], cluster: [4, 1, 1] },
+          cooperative: true,
+        },
+        [],
+      );
+    expect(launch(128)).not.toThrow();
+    expect(launch(132)).toThrow(/the 132 blocks of k wait for each other/);
+  });
+
   it("spreads blocks that begin beside an earlier kernel evenly by the shared memory they ask for", () => {
     // 132 multiprocessors of 233,472 bytes, 1,024 of each block kept back, blocks of up to 232,448.
     const machine: Readonly<Record<number, number>> = {

@@ -53,6 +53,7 @@ const prototypes = {
   cuFuncSetAttribute: "uint64_t kernel, int attribute, int value",
   cuOccupancyMaxActiveBlocksPerMultiprocessor:
     "void *blocks, uint64_t kernel, int blockThreads, size_t sharedBytes",
+  cuOccupancyMaxActiveClusters: "void *clusters, uint64_t kernel, void *config",
   cuLinkCreate_v2: "uint count, void *options, void *values, void *state",
   cuLinkAddData_v2:
     "uint64_t state, int type, const void *data, size_t bytes, const char *name, uint count, void *options, void *values",

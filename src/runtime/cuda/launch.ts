@@ -52,7 +52,6 @@ export class CudaLaunch {
     config: LaunchConfig,
     args: readonly KernelArgument[],
   ) {
-    if (config.cooperative) checkResident(device, kernel, config);
     const sharedBytes = sharedBytesOf(device, kernel, config);
     this.#device = device;
     this.#kernel = kernel;
@@ -65,6 +64,7 @@ export class CudaLaunch {
     });
     view.setBigUint64(40, addressOf(this.#attributes), true);
     view.setUint32(48, this.#attributes.length / attributeBytes, true);
+    if (config.cooperative) checkResident(device, kernel, { ...config, packed: this.#config });
   }
 
   /** Enqueues the kernel; faults of the kernel itself come to light at the next synchronisation. */
@@ -116,11 +116,22 @@ function product(extents: Extent3): number {
   return extents.reduce((n, e) => n * e, 1);
 }
 
-function checkResident(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): void {
+/** A launch with the structure that the driver takes of it. */
+type PackedLaunch = LaunchConfig & { readonly packed: Uint8Array };
+
+/** Blocks that the device holds: those of a cluster lie in one group of multiprocessors, which leaves some over. */
+function heldByAll(device: CudaDevice, kernel: CudaKernel, config: PackedLaunch): number {
+  const { cluster, packed } = config;
+  if (!cluster) return heldAtOnce(device, kernel, config) * device.attributes.multiprocessors;
+  const clusters = new Int32Array(1);
+  device.driver.call("cuOccupancyMaxActiveClusters", clusters, kernel.handle, packed);
+  return clusters[0]! * product(cluster);
+}
+
+function checkResident(device: CudaDevice, kernel: CudaKernel, config: PackedLaunch): void {
   const { grid } = config;
-  const { multiprocessors, cooperativeLaunch } = device.attributes;
-  const held = heldAtOnce(device, kernel, config);
-  const atOnce = cooperativeLaunch === 0 ? 0 : held * multiprocessors;
+  const { cooperativeLaunch } = device.attributes;
+  const atOnce = cooperativeLaunch === 0 ? 0 : heldByAll(device, kernel, config);
   if (product(grid) <= atOnce) return;
   throw new DiagnosticError([
     diagnostic("PRG042", `the ${product(grid)} blocks of ${kernel.name} wait for each other`, {
