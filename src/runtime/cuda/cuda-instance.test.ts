@@ -46,6 +46,10 @@ function fakeDevice(answers: Readonly<Record<string, (...args: never[]) => numbe
       cell[0] = 13_000;
       return 0;
     },
+    cuDeviceGetCount: (cell: Int32Array) => {
+      cell[0] = 1;
+      return 0;
+    },
     cuDeviceGetAttribute: (cell: Int32Array, attribute: number) => {
       cell[0] = attribute === 75 ? 9 : attribute === 76 ? 0 : 1;
       return 0;
@@ -228,6 +232,9 @@ describe("targets of a device", () => {
     expect(capped.allocate(2048)).toMatchObject({ diagnostics: [{ code: "CUD003" }] });
     const old = fakeDevice({ cuDeviceGetAttribute: () => 0 });
     expect(probeDriver(ok(old.driver))).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
+    const none = fakeDevice({ cuDeviceGetCount: () => 0 });
+    const message = "the NVIDIA driver shows no GPU";
+    expect(probeDriver(ok(none.driver))).toMatchObject({ diagnostics: [{ message }] });
   });
 
   it("are none with a driver that takes no PTX that is written for them (CUD001)", () => {

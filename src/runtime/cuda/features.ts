@@ -49,6 +49,12 @@ const oldestMajor = 8;
 /** With a warning where the driver does not take all programs for the GPU. */
 export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   if (!driver.ok) return driver;
+  const devices = CudaDevice.names(driver.value);
+  if (!devices.ok) return devices;
+  if (devices.value.length === 0) {
+    const help = "look whether CUDA_VISIBLE_DEVICES hides them, or choose another target";
+    return fail(diagnostic("CUD001", "the NVIDIA driver shows no GPU", { help }));
+  }
   const opened = CudaDevice.open(driver.value, 0);
   if (!opened.ok) return opened;
   const { name, attributes } = opened.value;
@@ -69,8 +75,6 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   const needed = driversNeededBy(architectureOf(names[0]!));
   const judged = judgeDriver(version, name, needed);
   if (judged?.severity === "error") return fail(judged);
-  const devices = CudaDevice.names(driver.value);
-  if (!devices.ok) return devices;
   const open = ({ ordinal = 0, capBytes }: CudaWish = {}): Result<CudaDevice> =>
     devices.value[ordinal] === undefined
       ? fail(noSuchDevice(ordinal, devices.value))
