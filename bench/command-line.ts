@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { leastRounds } from "../src/runtime/measure/sampling.ts";
-import { exitCodes, Refusal, readInteger } from "./refusal.ts";
+import { exitCodes, listed, Refusal, readInteger } from "./refusal.ts";
 import type { BenchRequest, Suite } from "./suites/suite.ts";
 
 const clocks = ["wall", "processor"] as const;
@@ -72,10 +72,6 @@ function readTimesFiles(
     throw new Refusal(text, exitCodes.usage);
   }
   return { ...(record !== undefined && { record }), ...(replay !== undefined && { replay }) };
-}
-
-function listed(suites: readonly Suite[]): string {
-  return suites.map((s) => `  ${s.name}: ${s.summary}`).join("\n");
 }
 
 function parse(args: readonly string[]) {

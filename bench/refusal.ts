@@ -23,6 +23,13 @@ export class Refusal extends Error {
   }
 }
 
+/** What there is to choose from, a line each. */
+export function listed(
+  all: readonly { readonly name: string; readonly summary: string }[],
+): string {
+  return all.map(({ name, summary }) => `  ${name}: ${summary}`).join("\n");
+}
+
 /** Reads an option as an integer of a range. */
 export function readInteger(
   option: string,

@@ -1,6 +1,6 @@
 /** The command line of a campaign: NAME [--target T] [--seed N] [--count N] [--only TEXT …] [--json]. */
 import { parseArgs } from "node:util";
-import { exitCodes, Refusal, readInteger } from "../bench/refusal.ts";
+import { exitCodes, listed, Refusal, readInteger } from "../bench/refusal.ts";
 import type { Campaign } from "./campaign.ts";
 
 export interface CampaignCommandLine {
@@ -60,10 +60,6 @@ function pick(
 
 export function nameOf(names: readonly string[], seed: number): string {
   return names[seed % names.length]!;
-}
-
-function listed(campaigns: readonly Campaign[]): string {
-  return campaigns.map((c) => `  ${c.name}: ${c.summary}`).join("\n");
 }
 
 function parse(args: readonly string[]) {

@@ -22,7 +22,8 @@ export function blocksHeld(kernel: Sizes, limits: BlockLimits): number {
 
 /**
  * Multiprocessors that each group of them has at least, within which the blocks of a cluster lie (H200: 16 to 18; it
- * holds 32 clusters of four blocks that take a multiprocessor each, not 33).
+ * holds 32 clusters of four blocks that take a multiprocessor each, not 33). Where a device has fewer, its driver says so
+ * when the kernel is made ready (runtime/cuda/launch.ts).
  */
 const groupCores = 16;
 

@@ -20,15 +20,17 @@ export interface BlockPrice {
   readonly isAttention: boolean;
 }
 
-export interface PricedSchedule extends BlockPrice {
+export interface PricedSchedule {
   readonly schedule: Schedule;
+  /** Undefined where it does not apply. */
+  readonly price: BlockPrice | undefined;
 }
 
 export type BlockPricing = Pick<PricingOptions, "target" | "priceOf"> & {
   readonly memory: Pick<PricingOptions["memory"], "blocks">;
 };
 
-/** Those that apply to the region, as they are listed. */
+/** All of the region, as they are listed. */
 export function pricedSchedules(
   region: Region,
   { target, priceOf, memory }: BlockPricing,
@@ -38,10 +40,7 @@ export function pricedSchedules(
   const known = memory.blocks.get(key) ?? schedules.map((s) => priceOne(region, s, priceOf));
   memory.blocks.set(key, known);
   invariant(known.length === schedules.length, () => `${region.name} has other schedules`);
-  return schedules.flatMap((schedule, i) => {
-    const price = known[i];
-    return price ? [{ ...price, schedule }] : [];
-  });
+  return schedules.map((schedule, i) => ({ schedule, price: known[i] }));
 }
 
 function priceOne(
@@ -66,7 +65,9 @@ export function cheapestNs(
   isMeant: (price: BlockPrice) => boolean,
   pricing: BlockPricing,
 ): number {
-  const priced = pricedSchedules(region, pricing).filter(isMeant);
+  const priced = pricedSchedules(region, pricing).flatMap(({ schedule, price }) =>
+    price && isMeant(price) ? [{ schedule, ns: price.ns }] : [],
+  );
   priced.sort((a, b) => a.ns - b.ns);
   const best = priced.find(({ schedule }) => {
     const applied = applySchedule(region, schedule);

@@ -200,7 +200,11 @@ function tileStates(region: Region, options: ChoosingOptions): RegionStates | un
 }
 
 function blockStates(region: Region, options: ChoosingOptions): RegionStates {
-  return listedStates(nestFigures(region, region.statements[0]!), pricedSchedules(region, options));
+  const priced = pricedSchedules(region, options).map(({ schedule, price }) => {
+    invariant(price !== undefined, () => `a schedule of ${region.name} does not apply`);
+    return { schedule, ns: price.ns };
+  });
+  return listedStates(nestFigures(region, region.statements[0]!), priced);
 }
 
 type Applied =
