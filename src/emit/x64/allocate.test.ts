@@ -217,6 +217,31 @@ describe("allocateRegisters", () => {
     expect(resultsOf(instructions, 12, 1)).toEqual(resultsOf(f.body, 12, 1));
   });
 
+  test("a register that is written anew behind a branch is not what was loaded again before it", () => {
+    const f = newFunction();
+    // Alive at once with what is loaded first: more than there are registers.
+    const first = f.vec(bits);
+    f.emit("vmovups", first, word(inputs));
+    const others = Array.from({ length: 18 }, (_, i) => {
+      const r = f.vec(bits);
+      f.emit("vmovups", r, word(inputs + 32 * (i % 8)));
+      return r;
+    });
+    const sum = f.vec(bits);
+    f.emit("vxorps", sum, sum, sum);
+    for (const r of others) f.emit("vaddps", sum, sum, r);
+    f.emit("vaddps", sum, sum, first);
+    const [count, end] = [f.gpr(), f.label()];
+    f.emit("mov", count, word(0)).emit("cmp", count, 1).emit("jl", end);
+    f.place(end);
+    f.emit("vaddps", first, sum, sum);
+    f.emit("vmovups", word(results), first);
+    f.emit("ret");
+    const { instructions, reloads } = allocateRegisters(f, file);
+    expect(reloads).toBeGreaterThan(0);
+    expect(resultsOf(instructions, 1, 1)).toEqual(resultsOf(f.body, 1, 1));
+  });
+
   test("what is written over in between is not loaded again", () => {
     const f = reused((g) => {
       const zero = g.vec(bits);

@@ -253,9 +253,12 @@ class Allocator {
         names.set(register.id, this.#repeat(recipe, body));
         this.#reloads++;
       }
-      const isLater = this.#accesses[i]!.reads.some((r) => names.has(r.id));
+      const { reads, writes } = this.#accesses[i]!;
+      const isLater = reads.some((r) => names.has(r.id));
       body.push(isLater ? renamed(instruction, names) : instruction);
       while (sources.length < body.length) sources.push(this.#sources[i]!);
+      // A value that is written anew is no longer the one that was loaded again.
+      for (const { id } of writes) if (!reads.some((r) => r.id === id)) names.delete(id);
     });
     this.#body = body;
     this.#accesses = body.map(accessesOf);

@@ -128,6 +128,41 @@ test("elements of a matrix of unknown size are inside it, row by row and in the 
   expect(inside.nonNegative(ix.sub(last, 1))).toBe(false);
 });
 
+test("facts are multiplied to bound products of several variables, whichever of them are weaker", () => {
+  const [N, i, o, k] = ["N", "i", "o", "k"].map((name) => ix.variable(name)) as [
+    ix.IndexExpr,
+    ix.IndexExpr,
+    ix.IndexExpr,
+    ix.IndexExpr,
+  ];
+  // A reversed N x N x N x 2: the last rows of a tile of six, of which three are there.
+  const cube = Facts.none()
+    .withParameter("N", 1, 16)
+    .withVariable("i", N)
+    .withVariable("o", ix.ceilDiv(N, 6))
+    .withNonNegative(ix.sub(ix.add(ix.mul(6, o), 5), N))
+    .withNonNegative(ix.sub(ix.add(ix.mul(6, o), 3), N))
+    .withNonNegative(ix.sub(N, ix.add(ix.mul(6, o), 2)))
+    .withNonNegative(ix.sub(N, ix.add(ix.mul(6, o), 3)))
+    .withVariable("k", N);
+  const before = ix.add(ix.mul(2, N, N, i), ix.mul(12, N, o), ix.mul(4, N), ix.mul(2, k), 1);
+  expect(cube.nonNegative(ix.sub(ix.mul(2, N, N, N), before))).toBe(true);
+  expect(cube.nonNegative(ix.sub(ix.mul(2, N, N, N), ix.add(before, 2)))).toBe(false);
+  // A reversed 8 x N x (2 N + 2), by three rows and eight columns at a time.
+  const columns = ix.add(ix.mul(2, N), 2);
+  const rows = Facts.none()
+    .withParameter("N", 1, 16)
+    .withVariable("i", ix.constant(4))
+    .withVariable("o", ix.ceilDiv(N, 3))
+    .withNonNegative(ix.sub(N, ix.add(ix.mul(3, o), 3)))
+    .withVariable("k", ix.ceilDiv(columns, 8))
+    .withNonNegative(ix.sub(columns, ix.add(ix.mul(8, k), 8)));
+  const place = ix.add(ix.mul(columns, ix.add(ix.mul(N, i), ix.mul(3, o), 2)), ix.mul(8, k), 7);
+  const room = ix.sub(ix.mul(4, N, columns), ix.add(place, 1));
+  expect(rows.nonNegative(room)).toBe(true);
+  expect(rows.nonNegative(ix.sub(room, 1))).toBe(false);
+});
+
 test("what is proved holds at every point", () => {
   fc.assert(fc.property(fc.integer(), checkAgainstEnumeration), { numRuns: 2000 });
 });

@@ -16,7 +16,6 @@ import {
   type IndexAtom,
   type IndexExpr,
   type IndexLike,
-  type IndexTerm,
   mul,
   sub,
   substitute,
@@ -38,6 +37,7 @@ import {
   withoutDivision,
 } from "./index-terms.ts";
 import { type Assignment, type Decision, type FactParts, LinearFacts } from "./linear-facts.ts";
+import { cofactor, multiplied } from "./multiplied-facts.ts";
 import { chosenValue, sampleCount } from "./sample-draws.ts";
 
 interface Effort {
@@ -52,6 +52,9 @@ const efforts: readonly Effort[] = [
   { depth: 4, steps: 20, first: "variable" },
   { depth: 4, steps: 20, first: "condition" },
 ];
+
+/** Work units of a question with multiplied facts: some ten milliseconds. */
+const workOfProducts = 16_000;
 
 interface Known {
   /** Exclusive upper end; undefined for parameters, whose range is constant. */
@@ -156,16 +159,28 @@ export class Facts {
     const known = this.#grown.get(key);
     if (known) return known;
     const all = exprs.flatMap((e) => this.#consequences(e));
-    const news = all.filter((e) => rangeOf(e, this.ranges).min < 0);
+    const news = this.#beyond(all.filter((e) => rangeOf(e, this.ranges).min < 0));
     const grown =
       news.length === 0
         ? this
-        : new Facts(this.#known, this.ranges, [...this.conditions, ...news], {
+        : new Facts(this.#known, this.ranges, [...this.#besides(news), ...news], {
             parent: this,
             growth: { kind: "conditions", exprs: news },
           });
     this.#grown.set(key, grown);
     return grown;
+  }
+
+  /** Those that say more than a condition of the same terms does: a proof tries each. */
+  #beyond(news: readonly IndexExpr[]): readonly IndexExpr[] {
+    const given = this.#given();
+    return news.filter((e) => e.constant < (given.get(termsKey(e)) ?? Infinity));
+  }
+
+  /** The conditions but those of which new ones say more. */
+  #besides(news: readonly IndexExpr[]): readonly IndexExpr[] {
+    const more = new Set(news.map(termsKey));
+    return this.conditions.filter((c) => !more.has(termsKey(c)));
   }
 
   /**
@@ -296,7 +311,20 @@ export class Facts {
     const goal = simplify(e, this.ranges);
     const decision = this.#decide(goal);
     if (decision !== "unknown") return decision === "proved";
-    return efforts.some((effort) => this.#try(goal, effort));
+    return this.#byProducts(goal) || efforts.some((effort) => this.#try(goal, effort));
+  }
+
+  /** By the integer solver, with facts multiplied so that they say something of the products in `e`. */
+  #byProducts(e: IndexExpr): boolean {
+    if (!hasProducts(e)) return false;
+    const rows = multiplied(e, [...this.conditions, ...this.#rooms(e)], this.ranges);
+    if (rows.length === 0) return false;
+    const parts = this.#parts();
+    const facts = new LinearFacts(
+      { ...parts, conditions: [...parts.conditions, ...rows] },
+      workOfProducts,
+    );
+    return facts.decide(e).kind === "proved";
   }
 
   /** A point where the facts hold and e < 0, if one is known. */
@@ -494,7 +522,7 @@ export class Facts {
       for (const term of e.terms) {
         for (const match of condition.terms) {
           if (match.coefficient > 0 !== term.coefficient > 0) continue;
-          const factor = this.#cofactor(term, match);
+          const factor = cofactor(term, match, this.ranges);
           if (!factor) continue;
           const k = Math.abs(match.coefficient);
           const m = Math.abs(term.coefficient);
@@ -512,20 +540,6 @@ export class Facts {
       const extent = this.#known.get(name)?.extent;
       return extent ? this.#consequences(roomOf(name, extent)) : [];
     });
-  }
-
-  /** The product of the atoms of `term` beside those of `part`; undefined where it may be negative. */
-  #cofactor(term: IndexTerm, part: IndexTerm): IndexExpr | undefined {
-    if (term.key === part.key) return one;
-    if (part.atoms.length >= term.atoms.length) return undefined;
-    const rest = [...term.atoms];
-    for (const { key } of part.atoms) {
-      const at = rest.findIndex((a) => a.key === key);
-      if (at < 0) return undefined;
-      rest.splice(at, 1);
-    }
-    const factor = productOf(1, rest);
-    return rangeOf(factor, this.ranges).min >= 0 ? factor : undefined;
   }
 
   /** n - d + 1 <= d floorDiv(n, d) <= n, and mod(n, d) = n - d floorDiv(n, d). */

@@ -54,6 +54,7 @@ export interface FactParts {
 
 export class LinearFacts {
   readonly #facts: FactParts;
+  readonly #work: number;
   readonly #columns = new Map<string, number>();
   /** Index variables by column; undefined for quotients, extrema and products. */
   readonly #names: (string | undefined)[] = [];
@@ -63,8 +64,10 @@ export class LinearFacts {
   /** Variables of the facts. */
   readonly #mentioned: ReadonlySet<string>;
 
-  constructor(facts: FactParts) {
+  /** @param work units that a question may take */
+  constructor(facts: FactParts, work = workPerQuestion) {
     this.#facts = facts;
+    this.#work = work;
     this.#rows = facts.conditions.map((e) => this.#row(e));
     this.#mentioned = variablesOf(...facts.conditions, ...[...facts.below.values()].flat());
   }
@@ -136,7 +139,7 @@ export class LinearFacts {
       row[used.length] = r.constant;
       return row;
     });
-    const found = findIntegerPoint(dense, used.length, workPerQuestion);
+    const found = findIntegerPoint(dense, used.length, this.#work);
     if (found.kind === "unknown" || found.value === null) return found;
     const values = new Array<number | undefined>(this.#names.length).fill(undefined);
     for (const [i, column] of used.entries()) values[column] = found.value[i]!;
