@@ -44,6 +44,13 @@ describe("readBenchCommandLine", () => {
     });
   });
 
+  test("several at once are for suites whose models take them", () => {
+    const batched = { ...suite, takesBatch: true } as const;
+    expect(readBenchCommandLine(["s", "--batch", "8"], [batched], 4).batch).toBe(8);
+    expect(() => readBenchCommandLine(["s", "--batch", "0"], [batched], 4)).toThrow(/1 to 64/);
+    expect(() => read("s", "--batch", "8")).toThrow(/take several at once/);
+  });
+
   test.each([
     [[], /name one suite:\n {2}s: a suite/],
     [["t"], /name one suite/],

@@ -1,5 +1,5 @@
 /**
- * The command line of a bench: NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N]
+ * The command line of a bench: NAME [--target T] [--threads N] [--batch N] [--only TEXT …] [--rounds N] [--seconds N]
  * [--clock wall|processor] [--record FILE | --replay FILE] [--json] [--install-peers].
  */
 import { parseArgs } from "node:util";
@@ -9,6 +9,7 @@ import type { BenchRequest, Suite } from "./suites/suite.ts";
 
 const clocks = ["wall", "processor"] as const;
 export type Clock = (typeof clocks)[number];
+const mostAtOnce = 64;
 
 export interface BenchCommandLine extends BenchRequest {
   readonly suite: Suite;
@@ -32,7 +33,7 @@ export function readBenchCommandLine(
   const { values, positionals } = parse(args);
   if (values.help)
     throw new Refusal(
-      `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N]\n  [--clock wall|processor] [--record FILE | --replay FILE] [--json] [--install-peers]\n${listed(suites)}`,
+      `npm run bench -- NAME [--target T] [--threads N] [--batch N] [--only TEXT …] [--rounds N] [--seconds N]\n  [--clock wall|processor] [--record FILE | --replay FILE] [--json] [--install-peers]\n${listed(suites)}`,
       0,
     );
   const suite = suites.find((s) => s.name === positionals[0]);
@@ -55,8 +56,16 @@ export function readBenchCommandLine(
     throw new Refusal("--clock takes wall or, with one thread, processor", exitCodes.usage);
   }
   const { only, json, "install-peers": installPeers } = values;
-  const files = readTimesFiles(suite, values);
-  return { suite, target, threads, only, rounds, seconds, clock, json, installPeers, ...files };
+  const given = { ...readBatch(suite, values.batch), ...readTimesFiles(suite, values) };
+  return { suite, target, threads, only, rounds, seconds, clock, json, installPeers, ...given };
+}
+
+function readBatch(suite: Suite, text: string | undefined): Pick<BenchRequest, "batch"> {
+  if (text === undefined) return {};
+  if (!suite.takesBatch) {
+    throw new Refusal("--batch is for suites whose models take several at once", exitCodes.usage);
+  }
+  return { batch: readInteger("--batch", text, [1, mostAtOnce]) };
 }
 
 function readTimesFiles(
@@ -82,6 +91,7 @@ function parse(args: readonly string[]) {
       options: {
         target: { type: "string" },
         threads: { type: "string", default: "1" },
+        batch: { type: "string" },
         only: { type: "string", multiple: true, default: [] },
         rounds: { type: "string", default: "15" },
         seconds: { type: "string", default: "10" },

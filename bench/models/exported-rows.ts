@@ -52,6 +52,7 @@ function exportedRow(
     family,
     source: { kind: "exported", recipe },
     file: "model.onnx",
+    ...(rest.shapes?.batch_size !== undefined && { batch: ["batch_size"] }),
     ...rest,
   };
 }
@@ -59,7 +60,7 @@ function exportedRow(
 /** Token ids, the mask of padding, and the types of sentences. */
 function sentenceRows(...names: readonly RecipeName[]): ModelRow[] {
   const shapes = { batch_size: "1..8", sequence_length: "1..512" };
-  const cases = [sentences([1, 128]), sentences([1, 16]), sentences([2, 37])];
+  const cases = [sentences([1, 128]), sentences([1, 16]), sentences([1, 512]), sentences([2, 37])];
   return names.map((name) => exportedRow(name, "sentence-encoder", { shapes, cases }));
 }
 
@@ -84,8 +85,8 @@ function textEncoderRows(...names: readonly RecipeName[]): ModelRow[] {
 
 /** A prompt, whole. */
 function textRows(...names: readonly RecipeName[]): ModelRow[] {
-  const shapes = { batch_size: "1", sequence_length: "1..256" };
-  const cases = [64, 1, 200].map((length): ModelCase => {
+  const shapes = { batch_size: "1", sequence_length: "1..512" };
+  const cases = [64, 1, 200, 512].map((length): ModelCase => {
     const dims = [1, length];
     const inputs = [tokens("input_ids", dims, 50_257), padding(dims), places(dims, 0)];
     return { name: dims.join("x"), inputs };

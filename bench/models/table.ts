@@ -39,6 +39,8 @@ export interface InputSpec {
   readonly type: ElementType;
   readonly dims: readonly number[];
   readonly fill: Fill;
+  /** Which axis has the batch, where it is not the first. */
+  readonly batchAxis?: number;
 }
 
 /** One set of input shapes that a model is run at. */
@@ -56,6 +58,8 @@ export interface ModelRow {
   readonly file: string;
   /** What its symbolic dimensions may be, as after `--shape`; holds for all cases and the demo. */
   readonly shapes?: Readonly<Record<string, string>>;
+  /** Symbolic dimensions that are the batch, where the file leaves it open. */
+  readonly batch?: readonly string[];
   readonly cases: readonly ModelCase[];
 }
 
@@ -117,7 +121,8 @@ function samples(dims: readonly number[]): InputSpec {
 }
 
 function state(name: string, dims: readonly number[]): InputSpec {
-  return { name, type: "float32", dims, fill: { kind: "normal", deviation: 0.5 } };
+  const fill: Fill = { kind: "normal", deviation: 0.5 };
+  return { name, type: "float32", dims, fill, batchAxis: 1 };
 }
 
 const rate16k: InputSpec = {
@@ -151,6 +156,7 @@ export const modelTable: readonly ModelRow[] = [
       h: "1..25",
       w: "1..25",
     },
+    batch: ["p2o.DynamicDimension.0"],
     cases: [
       oneInput("x", 1, 3, 320, 320),
       oneInput("x", 1, 3, 384, 800),
@@ -163,6 +169,7 @@ export const modelTable: readonly ModelRow[] = [
     source: ocrModels,
     file: "assets/ch_PP-OCRv4_rec_infer.onnx",
     shapes: { "p2o.DynamicDimension.0": "1", "p2o.DynamicDimension.1": "48..2048" },
+    batch: ["p2o.DynamicDimension.0"],
     cases: [
       oneInput("x", 1, 3, 48, 160),
       oneInput("x", 1, 3, 48, 320),
@@ -179,6 +186,7 @@ export const modelTable: readonly ModelRow[] = [
       "p2o.DynamicDimension.1": "48",
       "p2o.DynamicDimension.2": "192",
     },
+    batch: ["p2o.DynamicDimension.0"],
     cases: [oneInput("x", 1, 3, 48, 192), oneInput("x", 6, 3, 48, 192)],
   },
   ...wakeWordRows(wakeWordsJs, [
@@ -206,6 +214,7 @@ export const modelTable: readonly ModelRow[] = [
     source: wakeWordsBrowser,
     file: "models/embedding_model.onnx",
     shapes: { unk__314: "1..4" },
+    batch: ["unk__314"],
     cases: [oneInput("input_1", 1, 76, 32, 1), oneInput("input_1", 4, 76, 32, 1)],
   },
   {
@@ -214,6 +223,7 @@ export const modelTable: readonly ModelRow[] = [
     source: wakeWordsBrowser,
     file: "models/melspectrogram.onnx",
     shapes: { batch_size: "1", samples: "12640" },
+    batch: ["batch_size"],
     cases: [{ name: "1x12640", inputs: [samples([1, 12640])] }],
   },
   sileroRow("silero-vad-op18-ifless", silero, "weights/silero_vad_op18_ifless.onnx", sileroWindow),
@@ -250,13 +260,14 @@ function wakeWordRows(
 
 function sileroRow(name: string, source: ModelSource, file: string, window: ModelCase): ModelRow {
   const shapes = { batch: "1", sequence: samplesOf(window) };
-  return { name, family: "speech", source, file, shapes, cases: [window] };
+  return { name, family: "speech", source, file, shapes, batch: ["batch"], cases: [window] };
 }
 
 /** Of models whose dynamic dimensions have no names: those that the importer gives. */
 function unnamedSileroRow(name: string, source: ModelSource, file: string): ModelRow {
   const shapes = { input_dim0: "1", input_dim1: samplesOf(sileroWindow), state_dim1: "1" };
-  return { name, family: "speech", source, file, shapes, cases: [sileroWindow] };
+  const batch = ["input_dim0", "state_dim1"];
+  return { name, family: "speech", source, file, shapes, batch, cases: [sileroWindow] };
 }
 
 function samplesOf(window: ModelCase): string {

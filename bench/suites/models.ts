@@ -3,6 +3,7 @@
  * `peers` says how far that is from native code); as machine code (`cpu`: the best that runs here, or a
  * target by name) against onnxruntime-node.
  */
+import { atBatch } from "../models/batch.ts";
 import { modelTable } from "../models/table.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
 import { ortWebRuntime } from "../sessions/ort-web.ts";
@@ -16,13 +17,14 @@ export const modelsSuite: Suite = {
   summary: "real models against onnxruntime-web and onnxruntime-node",
   targets: ["wasm", "cpu", "x64-avx512", "x64-avx2"],
   peers: onnxruntimePeers,
-  load: async ({ threads, target }) => {
+  takesBatch: true,
+  load: async ({ threads, target, batch }) => {
     const ours = wavetileRuntime(target, threads);
     const peer = target === "wasm" ? await ortWebRuntime(threads) : ortNodeRuntime(threads);
     const versions = [ours, peer].map(({ name, version }) => [name, version]);
     return {
       versions: Object.fromEntries(versions),
-      ...modelCases([ours, peer], modelTable),
+      ...modelCases([ours, peer], batch === undefined ? modelTable : atBatch(modelTable, batch)),
     };
   },
 };

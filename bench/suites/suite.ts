@@ -33,6 +33,8 @@ export type BenchCase = ContestCase | ForeignCase;
 export interface BenchRequest {
   readonly target: string;
   readonly threads: number;
+  /** How many of a kind at once, where models have that open; not given: what each row says. */
+  readonly batch?: number;
   /** A file that the suite's times are written to, or read from in place of measuring. */
   readonly record?: string;
   readonly replay?: string;
@@ -58,6 +60,8 @@ export interface Suite {
   readonly peers: readonly PeerPackage[];
   /** What its times are of, where its cases measure themselves and `--clock` is nothing to them. */
   readonly ownClock?: string;
+  /** It takes `--batch`. */
+  readonly takesBatch?: true;
   /** It takes `--record` and `--replay`. */
   readonly recordsTimes?: true;
   /**
