@@ -91,3 +91,38 @@ it("a local value that is called as a buffer elsewhere is no buffer", () => {
   const [key] = proved.keys();
   expect(key).not.toMatch(/f32 \[4\]/);
 });
+
+/** Two kernels alike: a block turns eight elements around in shared memory; the second one may forget to meet. */
+function turned(second: "meets" | "does not meet") {
+  const kernel = (name: string, from: string, to: string, barrier: string): string =>
+    `kernel ${name} region "${name}" {
+      grid blocks (b < 4)
+      buffer tile : scratch shared f32 [8]
+      role main copies 1 threads 8 as t {
+        store tile[t] = load.f32 ${from}[8*b + t]
+        ${barrier}
+        store ${to}[8*b + t] = load.f32 tile[7 - t]
+      }
+    }`;
+  const found = parseProgram(`program p for "h200" {
+    buffer x : input memory f32 [32] source "x"
+    buffer a : scratch memory f32 [32] at scratch + (0)
+    buffer y : output memory f32 [32] source "y"
+    ${kernel("S0", "x", "a", "barrier instance")}
+    ${kernel("S1", "a", "y", second === "meets" ? "barrier instance" : "")}
+    tasks {
+      launch S0 after previous
+      launch S1 after previous
+    }
+  }`);
+  if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
+  return found.value;
+}
+
+it("threads that meet are proved once for kernels that differ by names alone", () => {
+  const proved: ProvedLaunches = new Map();
+  expect(validateProgram(turned("meets"), { proved }).ok).toBe(true);
+  expect(proved.size).toBe(1);
+  const wrong = validateProgram(turned("does not meet"), { proved });
+  expect(wrong.ok ? [] : wrong.diagnostics.map((d) => d.code)).toContain("PRG021");
+});

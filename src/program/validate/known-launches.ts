@@ -122,8 +122,10 @@ export class KnownLaunches {
         reads: renamed(reads),
         writes: renamed(writes),
         // What the kernel does not meet has no name there.
-        mayOverwrite: (read, written) =>
-          mayOverwrite!(there.get(read) ?? "", there.get(written) ?? ""),
+        ...(mayOverwrite && {
+          mayOverwrite: (read, written) =>
+            mayOverwrite(there.get(read) ?? "", there.get(written) ?? ""),
+        }),
       },
       completes: renamed(known.completes),
     };

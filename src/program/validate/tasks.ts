@@ -247,7 +247,7 @@ class TaskCheck {
       tables: around.tables,
       facts: around.facts,
     });
-    const question = this.#questionOf(task, view, state, around);
+    const question = this.#questionOf(task, state, around);
     const known = question && this.#known.find(question);
     const proved = known ?? this.#prove(view, state, around);
     const { footprint, completes } = proved;
@@ -277,12 +277,11 @@ class TaskCheck {
   /** Of launches of which all that is known is what holds from the start, by themselves. */
   #questionOf(
     task: Extract<Task, { kind: "launch" }>,
-    view: LaunchView,
     state: State,
     { facts, tables }: Around,
   ): LaunchQuestion | undefined {
     const isPlain = task.bindings.length === 0 && tables.size === 0 && facts === this.#facts;
-    if (!isPlain || isCooperative(view.kernel)) return undefined;
+    if (!isPlain) return undefined;
     const isReady = (root: string): boolean => state.ready.has(root);
     const question = this.#known.questionOf(this.#kernels.get(task.kernel)!, isReady);
     const isPartly = question.roots.some((r) => state.partial.has(r) && !isReady(r));
