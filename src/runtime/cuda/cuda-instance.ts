@@ -195,16 +195,24 @@ export class CudaInstance implements ProgramInstance {
         const graph = captureGraph(device, this.#stream, () => {
           for (let i = 0; i < count; i++) prepared.launch(this.#stream.handle);
         });
-        graph.launch(this.#stream);
-        start.record(this.#stream);
-        graph.launch(this.#stream);
-        end.record(this.#stream);
-        times.push({ kernel: planned.task.kernel, ms: end.since(start) / count });
-        graph.close();
+        try {
+          graph.launch(this.#stream);
+          start.record(this.#stream);
+          graph.launch(this.#stream);
+          end.record(this.#stream);
+          times.push({ kernel: planned.task.kernel, ms: end.since(start) / count });
+        } finally {
+          graph.close();
+        }
       };
       const test = (condition: ElementCondition, values: ReadonlyMap<string, number>): boolean =>
         this.#test(condition, values);
-      walkLaunches({ tasks: program.tasks, parameters: this.#bound, launch, test });
+      try {
+        walkLaunches({ tasks: program.tasks, parameters: this.#bound, launch, test });
+      } finally {
+        start.close();
+        end.close();
+      }
       return times;
     });
   }

@@ -69,7 +69,14 @@ describe("CudaDriver", () => {
     const nothing = fail({ code: "FFI001", severity: "error", message: "", notes: ["x: no"] });
     expect(CudaDriver.open("linux", () => nothing)).toMatchObject({
       ok: false,
-      diagnostics: [{ code: "CUD001", notes: ["x: no"] }],
+      diagnostics: [
+        { code: "CUD001", notes: ["x: no"], message: "the CUDA driver cannot be loaded" },
+      ],
+    });
+    const missing = "x: cannot open shared object file: No such file or directory";
+    const absent = fail({ code: "FFI001", severity: "error", message: "", notes: [missing] });
+    expect(CudaDriver.open("linux", () => absent)).toMatchObject({
+      diagnostics: [{ code: "CUD001", message: "no CUDA driver is installed" }],
     });
   });
 

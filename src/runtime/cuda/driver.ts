@@ -3,7 +3,7 @@
  * zero becomes a CudaFault with the driver's own name of it. Only versioned symbols are bound: some
  * unversioned ones have 32-bit ABIs (cuda.h, CUDA 13.0). Nothing of the toolkit is needed.
  */
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type NativeFunction, type NativeLibrary, openLibrary } from "../ffi/library.ts";
 import { driverBuild } from "./driver-build.ts";
@@ -94,6 +94,23 @@ export class CudaFault extends Error {
   }
 }
 
+/** What loaders say of a file that is not there (glibc, musl, Windows). */
+const missingFile = /no such file|not found|could not be found/i;
+
+/** A driver that is not there, or one that is and cannot be loaded (a damaged file, another architecture, no bridge). */
+function notLoaded(said: readonly Diagnostic[]): Diagnostic {
+  const notes = said.flatMap((d) => d.notes);
+  return notes.every((note) => missingFile.test(note))
+    ? diagnostic("CUD001", "no CUDA driver is installed", {
+        notes,
+        help: "install NVIDIA's driver, or use another target",
+      })
+    : diagnostic("CUD001", "the CUDA driver cannot be loaded", {
+        notes,
+        help: "mend what the notes say (install NVIDIA's driver again), or use another target",
+      });
+}
+
 export class CudaDriver {
   /** 13000 stands for CUDA 13.0. */
   readonly version: number;
@@ -113,15 +130,7 @@ export class CudaDriver {
       );
     }
     const library = load(names);
-    if (!library.ok) {
-      const notes = library.diagnostics.flatMap((d) => d.notes);
-      return fail(
-        diagnostic("CUD001", "no CUDA driver is installed", {
-          notes,
-          help: "install NVIDIA's driver, or use another target",
-        }),
-      );
-    }
+    if (!library.ok) return fail(notLoaded(library.diagnostics));
     return guardCuda(() => new CudaDriver(library.value, platform));
   }
 

@@ -77,8 +77,12 @@ export function captureGraph(device: CudaDevice, stream: CudaStream, body: () =>
     driver.call("cuStreamEndCapture", stream.handle, graph);
   }
   const executable = new BigUint64Array(1);
-  driver.call("cuGraphInstantiateWithFlags", executable, takeHandle(graph), 0n);
-  driver.call("cuGraphDestroy", graph[0]!);
+  const captured = takeHandle(graph);
+  try {
+    driver.call("cuGraphInstantiateWithFlags", executable, captured, 0n);
+  } finally {
+    driver.call("cuGraphDestroy", captured);
+  }
   const handle = takeHandle(executable);
   return {
     launch: (on) => driver.call("cuGraphLaunch", handle, on.handle),
