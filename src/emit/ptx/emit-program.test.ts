@@ -287,3 +287,28 @@ test("architectures older than what is written are refused", () => {
     "EMT001 sm_75 is older than what kernels are written for",
   ]);
 });
+
+test("copies and matrix loads at addresses that trap are refused", () => {
+  const program = (from: string, pitch: number, at = "0"): string => `program p for "sm_80" {
+    buffer x : input memory f16 [4096] at caller + (0) source "x"
+    buffer y : output memory f16 [32] at caller + (8192) source "y"
+    kernel k region "k" {
+      grid blocks (b < 1)
+      buffer tile : scratch shared f16 [16, ${pitch}]
+      buffer words : scratch register f16 [8]
+      role r copies 1 threads 32 as t {
+        issue cp.async(tile[floorDiv(t, 2), 8*mod(t, 2)] box [8], x[${from}] box [8]) group c
+        commit c
+        await c pending 0
+        barrier instance
+        issue ldmatrix.x4.f16(words[0] box [8], tile[0, ${at}] box [16, 16]) sync
+        store y[t] = load.f16 words[0]
+      }
+    }
+    tasks { launch k after previous }
+  }`;
+  expect(refusals(program("8*t", 24), "sm_80")).toEqual([]);
+  expect(refusals(program("8*t + 4", 24), "sm_80").join()).toMatch(/EMT001 .*16 bytes of x/);
+  expect(refusals(program("8*t", 20), "sm_80").join()).toMatch(/EMT001 .*16 bytes of tile/);
+  expect(refusals(program("8*t", 24, "4"), "sm_80").join()).toMatch(/EMT001 .*16 bytes of tile/);
+});

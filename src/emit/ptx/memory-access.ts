@@ -122,11 +122,16 @@ function layoutOf(context: KernelContext, access: Access): readonly Piece[] {
   const { place, index, dtype, lanes } = access;
   const size = dtypes[dtype].bits / 8;
   const address = context.address(place, index);
-  const alignment = alignmentOf(address, withoutBase(place));
+  const alignment = alignmentAt(place, address);
   if (place.swizzleBytes > 0 && alignment < Math.min(16, lanes * size)) {
     context.refuse(`${lanes} lanes across the chunks of swizzled buffer ${place.buffer.name}`);
   }
   return piecesOf(lanes * size, size, alignment);
+}
+
+/** What divides an address in a place, up to 16. */
+export function alignmentAt(place: MemoryPlace, address: ix.IndexExpr): number {
+  return alignmentOf(address, withoutBase(place));
 }
 
 /** The variable of the base address: what it holds is aligned. */

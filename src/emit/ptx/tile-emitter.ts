@@ -15,7 +15,7 @@ import { invariant } from "../../support/invariant.ts";
 import { featuresOf } from "./capability.ts";
 import { type IndexUse, withoutConstant } from "./index-scope.ts";
 import type { KernelContext, MemoryPlace, RegisterPlace } from "./kernel-context.ts";
-import { spellAddress } from "./memory-access.ts";
+import { alignmentAt, spellAddress } from "./memory-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import type { PtxCounts, TensorMapParameter } from "./ptx-module.ts";
 
@@ -363,7 +363,8 @@ export class TileEmitter {
     const inRegisters = this.#tile(s, direction === "load" ? 0 : 1);
     const inShared = this.#tile(s, direction === "load" ? 1 : 0);
     const place = this.#memory(inShared);
-    const at = spellAddress(this.#context, place, this.#tileAddress(place, inShared, row));
+    const address = this.#tileAddress(place, inShared, row);
+    const at = this.#alignedAt(place, address, matrixRowBytes);
     const [count] = row.operands[direction === "load" ? 0 : 1]!.extents as readonly number[];
     const words = list(this.#fragment(inRegisters, count!));
     if (direction === "load") {
@@ -371,6 +372,17 @@ export class TileEmitter {
       const across = row.name.includes(".trans.") ? ".trans" : "";
       code.emit(`ldmatrix.sync.aligned.m8n8.x4${across}.shared.b16 ${words}, ${at}`);
     } else code.emit(`stmatrix.sync.aligned.m8n8.x4.shared.b16 ${at}, ${words}`);
+  }
+
+  /** An address of an instruction that traps where it is no multiple of what it moves. */
+  #alignedAt(place: MemoryPlace, address: ix.IndexExpr, bytes: number): string {
+    if (alignmentAt(place, address) < bytes) {
+      this.#context.refuse(
+        `${bytes} bytes of ${place.buffer.name} at ${address.key}`,
+        `move them where addresses are multiples of ${bytes}, or fewer bytes at a time`,
+      );
+    }
+    return spellAddress(this.#context, place, address);
   }
 
   #shuffle(s: Issue, row: TileIntrinsic): void {
@@ -406,8 +418,8 @@ export class TileEmitter {
     if (bytes !== 4 && bytes !== 8 && bytes !== 16) {
       this.#context.refuse(`cp.async of ${bytes} bytes`, "copy 4, 8 or 16 bytes a thread");
     }
-    const at = spellAddress(this.#context, target, this.#context.address(target, to.index));
-    const read = spellAddress(this.#context, source, this.#context.address(source, from.index));
+    const at = this.#alignedAt(target, this.#context.address(target, to.index), bytes);
+    const read = this.#alignedAt(source, this.#context.address(source, from.index), bytes);
     const cache = bytes === 16 ? "cg" : "ca";
     this.#parts.counts.asyncCopies++;
     const size = holds ? `, ${code.op("selp.b32", "r", String(bytes), "0", holds)}` : "";
