@@ -32,7 +32,7 @@ import { substituteVariables } from "./statement.ts";
 const channelAxis = 1;
 
 /** What fills the lanes of a vector, alone or when it is widened. */
-const blockedTypes: ReadonlySet<string> = new Set(["f32", "i16", "i8", "u8"]);
+const blockedTypes: ReadonlySet<string> = new Set(["f32", "i32", "i16", "i8", "u8"]);
 
 /** Whether a tensor can be stored in blocks of channels: a feature map with some channels. */
 export function isFeatureMap({ dtype, shape, role }: RegionTensor, block: number): boolean {

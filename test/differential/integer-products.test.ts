@@ -330,6 +330,11 @@ describe.each(machines.filter((m) => m.runsHere))("dot products on $name", (mach
   it("compute matrix products", () => {
     expect(onMachine(matrixProduct(2, size), name).text).toContain(instruction);
   });
+  it.each([true, false])("compute sums that are the result: convolution %s", (isConvolution) => {
+    const made = new Quantised(5);
+    const sums = integerSums(made, size, isConvolution, true);
+    expect(onMachine(made.made(sums), name).text).toContain(instruction);
+  });
   it.each([true, false])("compute by unsigned weights less a zero point: %s", (isConvolution) => {
     const { text } = onMachine(unsignedLayer(1, size, isConvolution), name);
     expect(text).toContain(instruction.replace("vpdpbusd", "vpdpwssd"));
