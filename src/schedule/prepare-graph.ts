@@ -72,12 +72,14 @@ function countedRanks(source: Model, prepared: Model, target: Target): Model | u
 
 function prepareOptions(target: Target): PrepareOptions {
   const data = dotDataOf(target);
+  const terms = dotTermsOf(target);
   const productOrders = productOrdersOf(target);
   return {
     ...(data && {
       integerProducts: {
         ...data,
-        sumsRows: dotTermsOf(target) === 4,
+        ...(terms !== undefined && { terms }),
+        sumsRows: terms === 4,
         takesWideWeights: takesWideWeights(target),
       },
     }),

@@ -182,9 +182,8 @@ function residual(seed: number, w: Window): Made {
   return q.finish(q.b.add(branch(x), branch(x)), [w.outputs, 1, 1]);
 }
 
-function matrixProduct(seed: number, w: Window): Made {
+function matrixProduct(seed: number, w: Window, depth = 4 * w.channels + (seed % 4)): Made {
   const q = new Quantised(seed);
-  const depth = 4 * w.channels;
   const x = q.data([w.size, depth]);
   const labels = {
     lhs: ["i", "k"],
@@ -217,7 +216,7 @@ function unsignedLayer(seed: number, w: Window, isConvolution: boolean): Made {
 
 function integerSums(q: Quantised, w: Window, isConvolution: boolean, isSigned: boolean): ValueId {
   const { b } = q;
-  const depth = isConvolution ? w.channels : 4 * w.channels;
+  const depth = isConvolution ? w.channels : 4 * w.channels + q.rng.integer(0, 3);
   const dtype = q.rng.uniform() < 0.5 ? "u8" : "i8";
   const x = q.bytes(isConvolution ? [1, depth, w.size, w.size] : [w.size, depth], dtype);
   const zero = q.bytes([], dtype);
@@ -327,8 +326,12 @@ describe.each(machines.filter((m) => m.runsHere))("dot products on $name", (mach
     const found = onMachine(convolution(1, few, false), name).text.includes(instruction);
     expect(found).toBe(instruction.startsWith("vpdpbusd"));
   });
-  it("compute matrix products", () => {
-    expect(onMachine(matrixProduct(2, size), name).text).toContain(instruction);
+  it.each([128, 129, 130, 131])("compute matrix products of a depth of %i", (depth) => {
+    // Weights without their zero point may be of 16 bits, by the depth.
+    const { text } = onMachine(matrixProduct(2, size, depth), name);
+    expect(
+      [instruction, instruction.replace("vpdpbusd", "vpdpwssd")].some((n) => text.includes(n)),
+    ).toBe(true);
   });
   it.each([true, false])("compute sums that are the result: convolution %s", (isConvolution) => {
     const made = new Quantised(5);

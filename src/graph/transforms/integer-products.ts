@@ -6,7 +6,8 @@
  *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
  *
  * Unsigned weights less their zero point may be out of the range of a signed byte: they are kept in 16 bits where the
- * machine has an instruction for such.
+ * machine has an instruction for such. A depth of a contraction that no instructions fill is filled up with weights that
+ * are zero, and the data with as many elements.
  * Where x is padded it is padded with z, which stands for zero. Instructions for bytes multiply unsigned by
  * signed ones: signed data are taken as unsigned there, x and z both 128 more. Those for numbers of 16 bits
  * are given x - z, which is widened once where x is computed and not wherever it is multiplied; what else
@@ -17,7 +18,7 @@
  * those of rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
-import { type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
+import { constantValue, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
 import { numbersOf, type Tensor } from "../../semantics/tensor.ts";
 import type { GraphBuilder } from "../builder.ts";
 import type { Graph, NodeOf, ValueId, WeightStore } from "../graph.ts";
@@ -35,7 +36,6 @@ import {
   type ProductKind,
   type ProductOptions,
   product,
-  terms,
   type Weights,
   weightsOf,
   wholeRow,
@@ -243,20 +243,23 @@ class ProductMaker {
     }
     const { shape } = this.#weights;
     const depth = shape[rhs.indexOf(only!)]!;
-    if (depth < leastDepth || depth % terms !== 0 || !this.#fits(depth, 31)) return undefined;
+    if (depth < leastDepth || !this.#fits(depth, 31)) return undefined;
+    const whole = this.#operands.wholeDepth(depth);
+    if (whole === undefined) return undefined;
     const b = this.#b;
     const isApart = own.some(
       (label, i) => i > 0 && output.indexOf(label) < output.indexOf(own[i - 1]!),
     );
     if (isApart && this.#knownZero("i32") !== 0) return undefined;
-    const operands = [this.#data("i32"), this.#weightBytes()];
+    const axis = rhs.indexOf(only!);
+    const operands = [this.#filledData(whole), this.#filledWeights(axis, whole)];
     const sums = b.node("contract", operands, { lhs, rhs, output, accumulator: "i32" });
     if (isApart) return sums;
     const first = Math.min(...own.map((label) => output.indexOf(label)));
     const place = output
       .slice(first)
       .map((label) => (own.includes(label) ? shape[rhs.indexOf(label)]! : 1));
-    return this.#withoutZero(sums, "i32", this.#sums(rhs.indexOf(only!), place));
+    return this.#withoutZero(sums, "i32", this.#sums(axis, place));
   }
 
   /** Whether sums of so many products stay exact in so many bits. */
@@ -311,12 +314,45 @@ class ProductMaker {
 
   #weightBytes(): ValueId {
     const { same, values, shape } = this.#weights;
-    if (same !== undefined) return this.#newValue(same);
+    return same === undefined ? this.#storedWeights(values, shape) : this.#newValue(same);
+  }
+
+  #storedWeights(values: Int8Array | Int16Array, shape: readonly number[]): ValueId {
     const tensor: Tensor =
       values instanceof Int8Array
         ? { dtype: "i8", shape, data: values }
         : { dtype: "i16", shape, data: values };
     return this.#b.constant(tensor);
+  }
+
+  /** The weights with zeros behind their depth. */
+  #filledWeights(axis: number, depth: number): ValueId {
+    const { values, shape } = this.#weights;
+    if (shape[axis] === depth) return this.#weightBytes();
+    const inner = product(shape.slice(axis + 1));
+    const [from, to] = [shape[axis]! * inner, depth * inner];
+    const size = (values.length / from) * to;
+    const made = values instanceof Int8Array ? new Int8Array(size) : new Int16Array(size);
+    for (let at = 0; at < values.length; at += from) {
+      made.set(values.subarray(at, at + from), (at / from) * to);
+    }
+    return this.#storedWeights(made, shape.with(axis, depth));
+  }
+
+  /** The data with as many elements behind each row; what they are meets weights that are zero. */
+  #filledData(depth: number): ValueId {
+    const b = this.#b;
+    const data = this.#data("i32");
+    const shape = b.shapeOf(data);
+    const missing = depth - constantValue(shape.at(-1)!)!;
+    if (missing === 0) return data;
+    const fill = b.cast(
+      b.constant({ dtype: "i32", shape: [], data: Int32Array.of(0) }),
+      b.dtypeOf(data),
+    );
+    const none = shape.map(() => toIndex(0));
+    const high = none.with(-1, toIndex(missing));
+    return b.node("pad", [data, fill], { low: none, high, mode: "constant" });
   }
 
   /** Sums of each output channel's weights, beside the spatial axes of the result. */

@@ -11,8 +11,8 @@ import { traitsOf } from "../op-table.ts";
 
 /** Channels from which sums over them are worth their own instruction. */
 export const leastDepth = 8;
-/** Elements whose products one instruction sums. */
-export const terms = 4;
+/** Elements of a row, and of a depth where nothing else is said, whose products one instruction sums. */
+const usualTerms = 4;
 /** Share of a row that is no filling, from which sums along rows are worth the instruction. */
 const leastFull = 0.75;
 
@@ -23,6 +23,8 @@ export interface ProductOptions {
   readonly data: ProductData;
   /** The same of contractions, which read their data as often as there are vectors of results; default: `data`. */
   readonly contracted?: ProductData;
+  /** Products that one instruction sums in each lane; default: four. */
+  readonly terms?: number;
   /** One instruction sums four bytes of each lane: worth it along rows too, where channels are few. Default: no. */
   readonly sumsRows?: boolean;
   /** Weights may be numbers of 16 bits, as unsigned bytes less their zero point can be. Default: no. */
@@ -40,7 +42,7 @@ export class Operands {
   readonly takesWideWeights: boolean;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
-  readonly #data: Pick<ProductOptions, "data" | "contracted">;
+  readonly #data: Pick<ProductOptions, "data" | "contracted" | "terms">;
   /** Quantised values that products read in 16 bits. */
   readonly #widened: ReadonlySet<ValueId>;
   /** Readers of each value; an output of the graph is one. */
@@ -63,6 +65,16 @@ export class Operands {
   dataOf(product: ProductKind): ProductData {
     const { data, contracted = data } = this.#data;
     return product === "contract" ? contracted : data;
+  }
+
+  /**
+   * The depth of a contraction that instructions fill; undefined: it would have to be filled up, which matrix units do
+   * for themselves.
+   */
+  wholeDepth(depth: number): number | undefined {
+    const { terms = usualTerms } = this.#data;
+    const whole = Math.ceil(depth / terms) * terms;
+    return whole === depth || this.dataOf("contract") !== "bytes" ? whole : undefined;
   }
 
   isReadOnce(id: ValueId): boolean {
@@ -129,7 +141,7 @@ export function isSummed(
 
 /** Elements of a row of weights that is filled up for instructions. */
 export function wholeRow(length: number): number {
-  return Math.ceil(length / terms) * terms;
+  return Math.ceil(length / usualTerms) * usualTerms;
 }
 
 /** One operand of a product as bytes: values minus a zero point, one for all. */
