@@ -264,7 +264,8 @@ export class NestPricer {
       const isUniform = laneOrder(a, laneOf) === "uniform";
       // A group of bytes is as many as its terms.
       if (!isUniform && a.bytes === reduceLane?.trips) weights += count;
-      if (a.widening > 0) step.arithmetic += count * (isUniform ? widenedScalar : a.widening);
+      if (a.widening > 0 && !isDot)
+        step.arithmetic += count * (isUniform ? widenedScalar : a.widening);
       again += (copies * each - count) / Math.max(1, copies - 1);
       narrowest = Math.min(narrowest, each);
     }

@@ -349,15 +349,22 @@ class MixCounter {
   }
 
   #chunks(lanes: number, dtype: DType = "f32"): number {
-    // Bytes and numbers of 16 bits are held as they are.
+    // Bytes and numbers of 16 bits are held as they are, and so are operands of dot products of bf16.
     const { bits } = dtypes[dtype];
-    const share = isIntegerDType(dtype) && bits < 32 ? bits / 32 : 1;
+    const isNarrow = isIntegerDType(dtype) && bits < 32;
+    const share = isNarrow || this.#arePairs(lanes, dtype) ? bits / 32 : 1;
     return Math.max(1, (share * lanes) / this.#options.lanes);
+  }
+
+  /** bf16 of two elements for each lane of results. */
+  #arePairs(lanes: number, dtype: DType): boolean {
+    return dtype === "bf16" && lanes > this.#options.lanes;
   }
 
   #define(name: string, value: Expr): void {
     const { dtype } = value;
-    if (dtype !== "f32" && dtype !== "f64" && dtype !== "i16") return;
+    const isHeld = ["f32", "f64", "i16"].includes(dtype) || this.#arePairs(value.lanes, dtype);
+    if (!isHeld) return;
     const uses = this.#options.loadsFirst && this.#isFetched(value) ? this.#ahead : this.#uses;
     uses.push({ value: name, defines: true });
   }

@@ -18,7 +18,7 @@ const wasm = targets.get("wasm")!;
 const [i, j, k] = [variable("i"), variable("j"), variable("k")];
 
 /** y[i, j] = sum over k of x[i, k] w[k, j] */
-function product(left: DType, right: DType, depth: number): Region {
+function product(left: DType, right: DType, depth: number, sum: "i32" | "f32" = "i32"): Region {
   const tensor = (
     name: string,
     dtype: DType,
@@ -32,7 +32,7 @@ function product(left: DType, right: DType, depth: number): Region {
     tensors: new Map([
       tensor("x", left, [3, depth], "input"),
       tensor("w", right, [depth, 32], "weight"),
-      tensor("y", "i32", [3, 32], "output"),
+      tensor("y", sum, [3, 32], "output"),
     ]),
     statements: [
       {
@@ -49,13 +49,9 @@ function product(left: DType, right: DType, depth: number): Region {
           { tensor: "w", index: [k, j], guard: [], fill: 0 },
         ],
         body: [
-          apply(
-            "mul",
-            cast(argument(0, left), "i32", false),
-            cast(argument(1, right), "i32", false),
-          ),
+          apply("mul", cast(argument(0, left), sum, false), cast(argument(1, right), sum, false)),
         ],
-        reduction: { monoid: simpleMonoid("sum", "i32"), numericClass: "exact" },
+        reduction: { monoid: simpleMonoid("sum", sum), numericClass: "exact" },
         finishReads: [],
         writes: [{ tensor: "y", index: [i, j], combine: "overwrite" }],
         origin: "matmul",
@@ -105,6 +101,10 @@ describe("dot products of bytes", () => {
     ["the weights are unsigned", product("u8", "u8", 24), 4],
     ["data are wider than the instruction takes", product("i16", "i8", 24), 4],
     ["weights are wider than the instruction takes", product("u8", "i16", 24), 4],
+    ["bf16 is summed in i32", product("bf16", "bf16", 24), 2],
+    ["bytes are summed in f32", product("u8", "i8", 24, "f32"), 2],
+    ["halves are no bf16", product("f16", "f16", 24, "f32"), 2],
+    ["four bf16 would be summed", product("bf16", "bf16", 24, "f32"), 4],
     ["groups have three elements", product("u8", "i8", 24), 3],
     ["groups do not divide the depth", product("u8", "i8", 22), 4],
   ])("are refused where %s", (_, region, terms) => {
@@ -137,6 +137,18 @@ describe("dot products of bytes", () => {
     expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
     expect(text).toContain('"dtype":"i16","lanes":2');
     expect(text).toContain('"kind":"cast","dtype":"i16","lanes":8');
+  });
+
+  it("load pairs of bf16 as they are", () => {
+    const brain = targets.get("x64-avx512-bf16")!;
+    const applied = scheduled(product("bf16", "bf16", 22, "f32"), 2);
+    const lowered = applied.ok ? lowerRegion(applied.value, brain) : applied;
+    const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
+    expect(text).toContain('"dtype":"f32","lanes":16,"intrinsic":"vdpbf16ps.f32x16"');
+    expect(text).toContain('"dtype":"bf16","lanes":2');
+    expect(text).toContain('"kind":"load","dtype":"bf16","lanes":32');
+    const elsewhere = applied.ok ? lowerRegion(applied.value, vnni) : applied;
+    expect(elsewhere.ok ? [] : elsewhere.diagnostics.map((d) => d.code)).toEqual(["SCH039"]);
   });
 
   it("are refused on a target without them", () => {

@@ -37,7 +37,7 @@ export function dotOperands(statement: Statement, site: DotSite): readonly [Expr
 }
 
 function widened(operand: Expr): Expr {
-  if (operand.dtype === "i16") return operand;
+  if (operand.dtype === "i16" || operand.dtype === "bf16") return operand;
   return { kind: "cast", dtype: "i16", lanes: operand.lanes, saturate: false, operand };
 }
 

@@ -484,16 +484,12 @@ function refuseDots({ statement, loops }: ScheduledStatement, target: Target): v
   if (vectors.length < 2) return;
   const [lane, depth] = ["space", "reduce"].map((kind) => vectors.find((l) => l.kind === kind)!);
   const sizes = [depth, lane].map((l) => constantValue(l!.extent)!) as [number, number];
-  const name = dotInstruction(...sizes);
+  const name = dotInstruction(statement.body[0]!.dtype, ...sizes);
   if (name !== undefined && target.capabilities.has(name)) return;
-  reject(
-    "SCH039",
-    `${target.name} sums no ${sizes[0]} products of bytes in each of ${sizes[1]} lanes`,
-    {
-      at: `vectorize ${statement.name}:${lane!.name}`,
-      help: "vectorize the loop over results alone, split the depth by 4 (VNNI) or 2 (WebAssembly), or choose another target",
-    },
-  );
+  reject("SCH039", `${target.name} sums no ${sizes[0]} products in each of ${sizes[1]} lanes`, {
+    at: `vectorize ${statement.name}:${lane!.name}`,
+    help: "vectorize the loop over results alone, split the depth by 4 (VNNI) or 2 (WebAssembly), or choose another target",
+  });
 }
 
 function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {

@@ -185,7 +185,8 @@ export class ReductionLowering {
   #dotProducts(lane: LaneLoop, place: Place): void {
     const { statement } = this.#nest.plan.scheduled;
     const depth = this.#nest.plan.reduceLane;
-    const intrinsic = depth && dotInstruction(depth.lanes, lane.lanes);
+    const { dtype } = statement.body[0]!;
+    const intrinsic = depth && dotInstruction(dtype, depth.lanes, lane.lanes);
     invariant(intrinsic, () => "dot products have a loop of their terms");
     this.#forEachPoint(place, (point, inside) => {
       const site = {
@@ -196,7 +197,7 @@ export class ReductionLowering {
       const old = this.#loadAccumulator(0, point);
       const value: Expr = {
         kind: "call",
-        dtype: "i32",
+        dtype,
         lanes: lane.lanes,
         intrinsic,
         operands: [old, ...operands],

@@ -43,7 +43,7 @@ import {
   type ScheduledTurn,
   symbolRanges,
 } from "./scheduled-region.ts";
-import { dotAxes, dotInstruction } from "./states/dot-form.ts";
+import { dotAxes } from "./states/dot-form.ts";
 import { planTree } from "./tree/tree-schedule.ts";
 import { turnFault, turnForm } from "./turns/turn-form.ts";
 
@@ -328,14 +328,13 @@ function vectorize(
   const [lane, depth] = loop.kind === "reduce" ? [other, loop] : [loop, other];
   const terms = constantValue(depth.extent) ?? 0;
   const names = { lane: lane.origin, depth: depth.origin, terms };
-  const known = dotInstruction(terms, 1) !== undefined;
-  if (!known || !dotAxes(state.region, s.statement, names)) {
+  if (!dotAxes(state.region, s.statement, names)) {
     reject(
       "SCH038",
       `${s.statement.name} has no dot products along ${depth.name} in lanes of ${lane.name}`,
       {
         at: printDirective(d),
-        help: `vectorize one of the two, or products by constants whose depth is split: of u8 by i8 by 4, of u8 or i16 by i8 or i16 by 2`,
+        help: `vectorize one of the two, or products by constants whose depth is split: of u8 by i8 by 4, of u8 or i16 by i8 or i16 by 2, of bf16 by bf16 by 2`,
       },
     );
   }

@@ -9,6 +9,7 @@ import {
   dotDataOf,
   dotTermsOf,
   multipliesByteFloats,
+  multipliesHalfPairs,
   takesWideWeights,
 } from "./states/dot-form.ts";
 
@@ -40,6 +41,7 @@ export function prepareWide(source: Model, target: Target): PreparedModel {
   const { from, model, wide } = prepareKept(source, target, {
     everywhere: target.capabilities.has(costlyHalves),
     narrowFactors: target.capabilities.has(halfFactors),
+    pairsOfBrains: multipliesHalfPairs(target),
   });
   const counted = countedRanks(from, model, target);
   return { model, wide, ...(counted && { counted }) };

@@ -9,10 +9,12 @@ import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Model } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { runProgram } from "../../src/interp/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
 import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
 import { constant, variable } from "../../src/semantics/index-expr.ts";
-import { fromRef, numbersOf, refTensor, toRef } from "../../src/semantics/tensor.ts";
+import { packTensor } from "../../src/semantics/layout.ts";
+import { fromRef, numbersOf, refTensor, tensorBytes, toRef } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 
@@ -25,7 +27,8 @@ const specials: Readonly<Record<Half, readonly number[]>> = {
   bf16: [2 ** -120, 2 ** 40, -(2 ** 30), 0],
 };
 
-const x64 = ["x64-avx512-vnni", "x64-avx512", "x64-avx2"];
+const pairs = "x64-avx512-bf16";
+const x64 = [pairs, "x64-avx512-vnni", "x64-avx512", "x64-avx2"];
 const machines = [...x64, "wasm"].map((name) => ({
   name,
   runsHere: runnableTargets().names.includes(name),
@@ -84,6 +87,36 @@ describe.each(["f16", "bf16"] as const)("products by weights of %s", (dtype) => 
     expect(printProgram(compiled(dtype, "wasm").plan.program)).not.toContain(
       `weight memory ${dtype}`,
     );
+  });
+});
+
+describe("products of two bf16 by the instruction for pairs", () => {
+  const program = compiled("bf16", pairs).plan.program;
+
+  it("are chosen, and the data are bf16", () => {
+    const text = printProgram(program);
+    expect(text).toContain("vdpbf16ps.f32x16(");
+    expect(text).toContain("splat.32(load.bf16x2");
+    expect(printProgram(compiled("f16", pairs).plan.program)).not.toContain("vdpbf16ps");
+  });
+
+  it("mean what the interpreter of programs computes", () => {
+    const rows = 3;
+    const rng = new Rng(9);
+    const draw = Array.from({ length: rows * depth }, () => rng.normal());
+    const x = fromRef(refTensor("bf16", [rows, depth], draw));
+    const of = (kind: string) => program.buffers.find((b) => b.kind === kind)!;
+    const weight = of("weight");
+    const stored = weight.layout ? packTensor(weightsOf("bf16"), weight.layout) : weightsOf("bf16");
+    const contents = new Map([
+      [of("input").name, tensorBytes(x)],
+      [weight.name, tensorBytes(stored)],
+    ]);
+    const outcome = runProgram(program, { parameters: { rows }, contents, threads: 1, seed: 2 });
+    if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
+    const bytes = outcome.contents.get(of("output").name)!;
+    const y = Float64Array.from(new Float32Array(bytes.buffer, bytes.byteOffset, rows * columns));
+    expectProducts(y, numbersOf(toRef(x)), numbersOf(toRef(weightsOf("bf16"))));
   });
 });
 

@@ -19,6 +19,7 @@ import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, sharedBlock, threadBlock } from "./context-block.ts";
 import { contextPointer, scratchA } from "./function-code.ts";
+import { dotPatterns } from "./half-patterns.ts";
 import { splitAddress } from "./index-scope.ts";
 import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
 import { isFloat, isPacked, scalarBits } from "./lanes.ts";
@@ -53,7 +54,8 @@ export class KernelEmitter {
     this.#context = context;
     this.#kernel = given.kernel;
     this.#takesTrips = given.takesTrips;
-    this.#values = new ValueEmitter(context);
+    const patterns = dotPatterns(given.kernel.roles.flatMap((role) => role.body));
+    this.#values = new ValueEmitter(context, patterns);
     this.#checks = checks;
   }
 

@@ -10,6 +10,7 @@ import type { DType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import { offsetBy } from "./function-code.ts";
+import { patternsOf } from "./half-patterns.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import {
   type Chunk,
@@ -38,23 +39,35 @@ export class ValueEmitter {
   readonly #bound = new Map<string, readonly Register[]>();
   /** What the names that are bound stand for. */
   readonly #meant = new Map<string, Expr>();
+  /** Names of bf16 that are kept as they are stored, for dot products. */
+  readonly #patterns: ReadonlySet<string>;
   /** Values computed for the current statement. */
   readonly #done = new Map<Expr, Register[]>();
   /** Vectors of the current statement that lie on the stack, lane by lane. */
   readonly #onStack = new Map<Expr, Memory>();
 
-  constructor(context: KernelContext) {
+  constructor(context: KernelContext, patterns: ReadonlySet<string>) {
     this.#context = context;
+    this.#patterns = patterns;
   }
 
   /** Binds a value under a name; the caller forgets it at the end of its scope. */
-  bind(name: string, value: Expr): void {
+  bind(name: string, given: Expr): void {
+    const value = this.#patterns.has(name) ? this.#asStored(given) : given;
     const registers = this.#context.newRegisters(value.dtype, value.lanes);
     registers.forEach((r, chunk) => {
       this.copy(r, this.value(value, chunk));
     });
     this.#bound.set(name, registers);
     this.#meant.set(name, value);
+  }
+
+  /** An operand of a dot product; bf16 as the patterns that are stored. */
+  #asStored(e: Expr): Expr {
+    if (e.dtype !== "bf16") return e;
+    return (
+      patternsOf(e) ?? this.#context.refuse(`computed bf16 of ${e.lanes} lanes in a dot product`)
+    );
   }
 
   forget(name: string): void {
@@ -525,12 +538,13 @@ export class ValueEmitter {
     return code.fma(this.value(a, chunk), this.value(b, chunk), this.value(c, chunk));
   }
 
-  /** Adds a dot product to a register: of pairs by two instructions, which every AVX2 has. */
+  /** Adds a dot product to a register: of pairs of integers by two instructions, which every AVX2 has. */
   #dotInto(e: ExprOf<"call">, chunk: number, into: Register): void {
     const { f } = this.#context;
-    const [, a, b] = e.operands.map((o) => this.value(o, chunk));
-    if (e.intrinsic.startsWith("vpdpbusd.")) {
-      f.emit("vpdpbusd", into, a!, b!);
+    const [, a, b] = e.operands.map((o, i) => this.value(i === 0 ? o : this.#asStored(o), chunk));
+    const [name] = e.intrinsic.split(".");
+    if (name !== "vpdpwssd") {
+      f.emit(name!, into, a!, b!);
       return;
     }
     const products = f.vec(into.bits);
@@ -558,9 +572,9 @@ function asItIs(of: Expr): { readonly of: Expr; readonly conversion: Conversion 
   return { of, conversion: "vcvttps2dq" };
 }
 
-/** Dot products of bytes or of numbers of 16 bits, whose operands fill registers of one size. */
-function isDot(e: ExprOf<"call">): boolean {
-  return e.intrinsic.startsWith("vpdpbusd.") || e.intrinsic.startsWith("vpdpwssd.");
+/** Dot products of bytes, or of integers or floats of 16 bits, whose operands fill registers of one size. */
+function isDot({ intrinsic }: ExprOf<"call">): boolean {
+  return ["vpdpbusd.", "vpdpwssd.", "vdpbf16ps."].some((name) => intrinsic.startsWith(name));
 }
 
 const broadcasts: Readonly<Record<number, string>> = {

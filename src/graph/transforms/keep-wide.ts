@@ -52,6 +52,8 @@ export interface KeepWideOptions {
   readonly everywhere?: boolean;
   /** But weights that are factors of products: they are widened where they are loaded. */
   readonly narrowFactors?: boolean;
+  /** And products by such weights of bf16 take their data in bf16, as the model's own types round them. */
+  readonly pairsOfBrains?: boolean;
 }
 
 /** Elements of half weights up to which they are made wide: half of what 32 bits can address. */
@@ -59,7 +61,12 @@ const mostWideElements = 2 ** 29;
 
 export function keepWide(
   source: Model,
-  { hasHalfUnits = false, everywhere = false, narrowFactors = false }: KeepWideOptions = {},
+  {
+    hasHalfUnits = false,
+    everywhere = false,
+    narrowFactors = false,
+    pairsOfBrains = false,
+  }: KeepWideOptions = {},
 ): { readonly model: Model; readonly isChanged: boolean; readonly wide: readonly WideValue[] } {
   const unchanged = { model: source, isChanged: false, wide: [] };
   if (!hasHalves(source.graph)) return unchanged;
@@ -74,7 +81,11 @@ export function keepWide(
   const rebuilt = rebuildGraph(graph, {
     node: (site) => {
       const own = { ...sets.of(site.old), factors: site.old === graph ? factors : none };
-      return (hasHalfUnits && multiplyScaled(site, own.kept)) || widen(site, own);
+      return (
+        (hasHalfUnits && multiplyScaled(site, own.kept)) ||
+        (pairsOfBrains && multiplyPairs(site, own)) ||
+        widen(site, own)
+      );
     },
     weight: (b, weight, old) => {
       if (!isWhole || old !== graph || graph.outputs.includes(weight.value)) return undefined;
@@ -322,6 +333,34 @@ function scaled(
   const shape = output.map((l) => (labels.includes(l) ? b.shapeOf(value)[labels.indexOf(l)]! : 1));
   const inOrder = b.transpose(size, [...kept, ...summed]);
   return { value: b.cast(b.div(value, size), "f16"), size: b.reshape(inOrder, shape) };
+}
+
+/** Terms that one lane of an instruction for bf16 sums. */
+const pairTerms = 2;
+
+/**
+ * A product by a stored weight of bf16, whose data are rounded to bf16 as the model rounds them; undefined: it is none
+ * that instructions for pairs take: the data contiguous along one even depth.
+ */
+function multiplyPairs(
+  { b, old, node, inputs }: RebuildSite,
+  { kept, factors }: WideSet & { readonly factors: ReadonlySet<ValueId> },
+): readonly ValueId[] | undefined {
+  if (node.op !== "contract") return undefined;
+  const isBrain = node.inputs.every((id) => old.values[id]!.type.dtype === "bf16");
+  const weight = node.inputs.findIndex((id) => factors.has(id));
+  if (!isBrain || weight < 0 || b.dtypeOf(inputs[1 - weight]!) !== "f32") return undefined;
+  const { lhs, rhs, output } = node.attrs;
+  const labels = weight === 0 ? rhs : lhs;
+  const summed = labels.filter((label) => !output.includes(label));
+  const depth = constantValue(b.shapeOf(inputs[1 - weight]!).at(-1)!);
+  if (summed.length !== 1 || labels.at(-1) !== summed[0]) return undefined;
+  if (depth === undefined || depth % pairTerms !== 0) return undefined;
+  const narrow = inputs.map((id) => b.cast(id, "bf16"));
+  const [sum] = b.nodes(node.op, narrow, { ...node.attrs, accumulator: "f32" });
+  const [id] = node.outputs;
+  const fits = old.values[id!]!.type.dtype === "bf16" && !kept.has(id!);
+  return [fits ? b.cast(sum!, "bf16") : sum!];
 }
 
 function widen(

@@ -27,6 +27,7 @@ export function probeNativeFeatures(): Result<NativeFeatures> {
 
 interface Requirement {
   readonly leaf: number;
+  readonly subleaf?: number;
   /** Number of the output register: eax, ebx, ecx, edx. */
   readonly register: number;
   readonly bits: readonly number[];
@@ -41,6 +42,8 @@ const avx2: readonly Requirement[] = [
 const avx512: readonly Requirement[] = [{ leaf: 7, register: 1, bits: [16, 17, 30, 31] }];
 /** AVX512_VNNI. */
 const vnni: readonly Requirement[] = [{ leaf: 7, register: 2, bits: [11] }];
+/** AVX512_BF16. */
+const brain: readonly Requirement[] = [{ leaf: 7, subleaf: 1, register: 0, bits: [5] }];
 /** Registers that the operating system saves: xmm and ymm; opmasks and all of zmm. */
 const [savesVectors, savesWide] = [0b110, 0b11100110];
 
@@ -53,12 +56,19 @@ export function probeSystem(system: NativeSystem): Result<NativeFeatures> {
 
 function targetsOf({ ask, savedStates }: Cpuid): readonly string[] {
   const [highest] = ask(0);
-  const has = ({ leaf, register, bits }: Requirement): boolean =>
-    leaf <= highest && bits.every((bit) => ((ask(leaf)[register]! >>> bit) & 1) === 1);
+  const answers = ({ leaf, subleaf = 0 }: Requirement): boolean =>
+    leaf <= highest && (subleaf === 0 || subleaf <= ask(leaf)[0]);
+  const has = (asked: Requirement): boolean =>
+    answers(asked) &&
+    asked.bits.every(
+      (bit) => ((ask(asked.leaf, asked.subleaf)[asked.register]! >>> bit) & 1) === 1,
+    );
   if (!avx2.every(has) || (savedStates & savesVectors) !== savesVectors) return [];
   const wide = avx512.every(has) && (savedStates & savesWide) === savesWide;
   if (!wide) return ["x64-avx2"];
-  return [...(vnni.every(has) ? ["x64-avx512-vnni"] : []), "x64-avx512", "x64-avx2"];
+  const sums = vnni.every(has) ? ["x64-avx512-vnni"] : [];
+  const brains = sums.length > 0 && brain.every(has) ? ["x64-avx512-bf16"] : [];
+  return [...brains, ...sums, "x64-avx512", "x64-avx2"];
 }
 
 function oldProcessor() {

@@ -1,7 +1,7 @@
 /**
- * Sums of products of bytes that an instruction adds four (or two) at a time: a vector loop over results and
+ * Sums of products of bytes, or of bf16, that an instruction adds four (or two) at a time: a vector loop over results and
  * one of as many trips over the depth. In: a statement. Out: which read is the data, contiguous along the depth,
- * which is the weight (signed bytes, or of 16 bits), or why there is no such form. The layout of the weights puts the four
+ * which is the weight (signed bytes, numbers of 16 bits, bf16), or why there is no such form. The layout of the weights puts the four
  * elements of each result side by side, so that one register holds those of all lanes.
  */
 import type { Access, Region, Statement } from "../../region/nest.ts";
@@ -23,35 +23,48 @@ import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
 import { byteProducts, type Target } from "../../target/target.ts";
 
 /** What data of products may be: bytes, or numbers of 16 bits that were widened where they were stored. */
-type DotData = "u8" | "i16";
+type DotData = "u8" | "i16" | "bf16";
+/** What products are summed in. */
+type DotSum = "i32" | "f32";
 
 /** An instruction by the products that one of its lanes sums; bytes are widened for those of 16 bits. */
 interface DotInstruction {
   readonly terms: number;
+  readonly sum: DotSum;
   readonly name: string;
   readonly data: readonly DotData[];
   readonly weights: readonly DType[];
 }
 
 const dotInstructions: readonly DotInstruction[] = [
-  { terms: 4, name: "vpdpbusd", data: ["u8"], weights: ["i8"] },
-  { terms: 2, name: "vpdpwssd", data: ["u8", "i16"], weights: ["i8", "i16"] },
+  { terms: 4, sum: "i32", name: "vpdpbusd", data: ["u8"], weights: ["i8"] },
+  { terms: 2, sum: "i32", name: "vpdpwssd", data: ["u8", "i16"], weights: ["i8", "i16"] },
+  { terms: 2, sum: "f32", name: "vdpbf16ps", data: ["bf16"], weights: ["bf16"] },
 ];
 
 /** The instruction that sums so many products in each of some lanes; undefined: there is none. */
-export function dotInstruction(terms: number, lanes: number): string | undefined {
-  const name = dotInstructions.find((d) => d.terms === terms)?.name;
-  return name && `${name}.i32x${lanes}`;
+export function dotInstruction(sum: DType, terms: number, lanes: number): string | undefined {
+  const found = dotInstructions.find((d) => d.terms === terms && d.sum === sum);
+  return found && nameOf(found, lanes);
+}
+
+function nameOf({ name, sum }: DotInstruction, lanes: number): string {
+  return `${name}.${sum}x${lanes}`;
 }
 
 /** Products that one lane of a target's instruction for bytes sums; undefined: it has none for whole vectors. */
 export function dotTermsOf(target: Target): number | undefined {
-  return instructionsOf(target)[0]?.terms;
+  return byteInstructionsOf(target)[0]?.terms;
 }
 
 /** Whether a target sums products by weights of 16 bits. */
 export function takesWideWeights(target: Target): boolean {
-  return instructionsOf(target).some((d) => d.weights.includes("i16"));
+  return byteInstructionsOf(target).some((d) => d.weights.includes("i16"));
+}
+
+/** Whether a target sums products of pairs of bf16. */
+export function multipliesHalfPairs(target: Target): boolean {
+  return instructionsOf(target).some((d) => d.sum === "f32");
 }
 
 /** Products that one lane of the instruction for a statement sums; undefined: the target has none for it. */
@@ -65,8 +78,8 @@ export function dotTermsFor(
 
 /** What data of convolutions and of contractions are multiplied as. */
 interface DotDataChoice {
-  readonly data: DotData | "bytes";
-  readonly contracted?: DotData;
+  readonly data: Exclude<DotData, "bf16"> | "bytes";
+  readonly contracted?: Exclude<DotData, "bf16">;
 }
 
 /**
@@ -80,7 +93,7 @@ export function dotDataOf(target: Target): DotDataChoice | undefined {
     const multiplies = matrixBytes.every((c) => target.capabilities.has(c));
     return multiplies ? { data: "bytes" } : undefined;
   }
-  const taken = instructionsOf(target)[0]?.data;
+  const taken = byteInstructionsOf(target)[0]?.data.filter((data) => data !== "bf16");
   const [first, widest] = [taken?.[0], taken?.at(-1)];
   if (first === undefined || widest === undefined) return undefined;
   return target.compiledByEngine ? { data: first, contracted: widest } : { data: widest };
@@ -96,9 +109,13 @@ export function multipliesByteFloats({ blocks }: Target): boolean {
 
 /** The one that sums most first. */
 function instructionsOf({ capabilities, vectorBytes }: Target): readonly DotInstruction[] {
-  if (!capabilities.has(byteProducts)) return [];
   const lanes = vectorBytes / 4;
-  return dotInstructions.filter((d) => capabilities.has(dotInstruction(d.terms, lanes)!));
+  return dotInstructions.filter((d) => capabilities.has(nameOf(d, lanes)));
+}
+
+function byteInstructionsOf(target: Target): readonly DotInstruction[] {
+  if (!target.capabilities.has(byteProducts)) return [];
+  return instructionsOf(target).filter((d) => d.sum === "i32");
 }
 
 export interface DotForm {
@@ -107,7 +124,7 @@ export interface DotForm {
   readonly weights: number;
 }
 
-/** The two reads of a sum of products in i32 that an instruction takes so many terms of; undefined: it is none. */
+/** The two reads of a sum of products that an instruction takes so many terms of; undefined: it is none. */
 export function dotForm(
   region: Pick<Region, "tensors">,
   statement: Statement,
@@ -117,10 +134,10 @@ export function dotForm(
   const [root] = body;
   if (reduction?.monoid.name !== "sum" || body.length !== 1 || indirects.length > 0)
     return undefined;
-  if (root!.kind !== "apply" || root!.op !== "mul" || root!.dtype !== "i32") return undefined;
+  if (root!.kind !== "apply" || root!.op !== "mul") return undefined;
   const [a, b] = root!.operands.map(widened);
   if (a === undefined || b === undefined || reads.length !== 2) return undefined;
-  const known = dotInstructions.find((d) => d.terms === terms);
+  const known = dotInstructions.find((d) => d.terms === terms && d.sum === root!.dtype);
   const isForm = ({ data, weights }: DotForm): boolean => {
     const [x, w] = [data, weights].map((read) => region.tensors.get(reads[read]!.tensor)!);
     if (!known?.data.some((dtype) => dtype === x!.dtype)) return false;

@@ -122,6 +122,14 @@ const vnni: Target = {
   capabilities: new Set([...avx512.capabilities, ...[4, 8, 16].map((n) => `vpdpbusd.i32x${n}`)]),
 };
 
+/** And with those of bf16 of AVX512_BF16. */
+const brain: Target = {
+  ...vnni,
+  name: "x64-avx512-bf16",
+  summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ, VNNI, BF16",
+  capabilities: new Set([...vnni.capabilities, ...[4, 8, 16].map((n) => `vdpbf16ps.f32x${n}`)]),
+};
+
 const avx2: Target = {
   ...avx512,
   name: "x64-avx2",
@@ -192,4 +200,4 @@ const avx2: Target = {
   additionLatencyNs: { value: 0.9, source: "3 cycles at 3.4 GHz", origin: "predicted" },
 };
 
-export const x64Targets: readonly Target[] = [vnni, avx512, avx2];
+export const x64Targets: readonly Target[] = [brain, vnni, avx512, avx2];
