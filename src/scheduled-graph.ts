@@ -7,9 +7,9 @@ import { codePriceOf, finePriceOf } from "./code-price.ts";
 import { blockFault } from "./cost/block-fault.ts";
 import { analyticalModel, type CostModel } from "./cost/calibration.ts";
 import { priceRegion, tilePricer } from "./cost/region-price.ts";
-import type { Model, Node, NodeOf } from "./graph/graph.ts";
+import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
-import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
+import { hasSteps, type RepeatedSteps, stepsOf, type Trips } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { isCut } from "./graph/transforms/split-at-data.ts";
 import {
@@ -43,7 +43,7 @@ import { constantResults } from "./schedule/products/prologues.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { Solver } from "./search/solvers.ts";
-import { rangeOf } from "./semantics/index-range.ts";
+import { type IndexRanges, rangeOf } from "./semantics/index-range.ts";
 import { type Diagnostic, fail, ok, type Result } from "./support/diagnostic.ts";
 import type { Target } from "./target/target.ts";
 
@@ -77,7 +77,7 @@ export const defaultThreads = 2;
 /** A graph with its regions scheduled. */
 export interface ScheduledGraph {
   readonly from: Candidate;
-  /** Scans whose steps are tasks, by the number of their node. */
+  /** Scans and loops whose steps are tasks, by the number of their node. */
   readonly scans: ReadonlyMap<number, ScheduledScan>;
   readonly model: Model;
   readonly widened: NestProgram;
@@ -88,13 +88,17 @@ export interface ScheduledGraph {
 }
 
 export interface ScheduledScan {
-  readonly plan: ScanSteps;
+  readonly plan: RepeatedSteps;
   readonly step: ScheduledGraph;
 }
 
 /** Whether a node of a prepared graph with a body is part of programs all the same. */
-export function isRepeated(node: Node, target: Target): node is NodeOf<"scan"> {
-  return node.op === "scan" && hasSteps(node) && repeatsSteps(target);
+export function isRepeated(
+  node: Node,
+  graph: Graph,
+  target: Target,
+): node is NodeOf<"scan"> | NodeOf<"loop"> {
+  return repeatsSteps(target) && hasSteps(node, graph);
 }
 
 export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
@@ -109,10 +113,10 @@ export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedul
  * the model runs in stages.
  */
 function withoutProgram({ model: { graph } }: Candidate, target: Target): readonly Diagnostic[] {
-  if (!graph.nodes.some((node) => isCut(node, graph) && !isRepeated(node, target))) return [];
+  if (!graph.nodes.some((node) => isCut(node, graph) && !isRepeated(node, graph, target))) return [];
   const nests = buildNests(separateOutputs(graph));
   if (!nests.ok) return [];
-  const repeated = new Set(graph.nodes.flatMap((n) => (isRepeated(n, target) ? [n.id] : [])));
+  const repeated = new Set(graph.nodes.flatMap((n) => (isRepeated(n, graph, target) ? [n.id] : [])));
   return refuseRoutines(nests.value, (node) => repeated.has(node), target);
 }
 
@@ -147,7 +151,7 @@ function scheduleScans(
   const scans = new Map<number, ScheduledScan>();
   for (const { node: id, name } of routines) {
     const node = graph.nodes.find((n) => n.id === id)!;
-    if (!isRepeated(node, options.target)) continue;
+    if (!isRepeated(node, graph, options.target)) continue;
     const plan = stepsOf(graph, node);
     const step = { ...from, model: { graph: eliminateDeadCode(plan.graph), weights } };
     const made = scheduleGraph(step, options, memory, `${name}.`);
@@ -225,7 +229,7 @@ export function scheduleGraph(
     .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
   const steps = [...scans.value.values()].map(({ plan, step }) => {
     const ranges = new Map(model.graph.symbols.map((s) => [s.name, s]));
-    return rangeOf(plan.count, ranges).max * step.pricePs;
+    return tripsOf(plan.trips, ranges) * step.pricePs;
   });
   const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
     (a, b) => a + b,
@@ -237,6 +241,15 @@ export function scheduleGraph(
     { target, priceOf: pricing.priceOf },
   );
   return ok({ ...made, pricePs, warnings: [...nests.warnings, ...open] });
+}
+
+/** Trips of a loop that data end, for its price. */
+const usualTrips = 64;
+
+function tripsOf(trips: Trips, ranges: IndexRanges): number {
+  return trips.kind === "count"
+    ? rangeOf(trips.count, ranges).max
+    : Math.min(usualTrips, trips.most);
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */

@@ -111,7 +111,7 @@ async function runOne(name: string): Promise<void> {
     return { compiled, program: printProgram(compiled.plan.program) };
   };
   const { graph } = prepareFor(opened.model, target);
-  if (splitAtData(graph, (node) => isRepeated(node, target))) {
+  if (splitAtData(graph, (node) => isRepeated(node, graph, target))) {
     console.log(JSON.stringify({ kind: "stages" } satisfies Outcome));
     return;
   }

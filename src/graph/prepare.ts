@@ -24,7 +24,8 @@ import { mapParts } from "./transforms/map-parts.ts";
 import { packAttention } from "./transforms/pack-attention.ts";
 import { dequantizedOperands, type ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
-import { hoistScanWeights } from "./transforms/scan-steps.ts";
+import { repeatableLoops } from "./transforms/repeatable-loops.ts";
+import { hoistBodyWeights } from "./transforms/scan-steps.ts";
 import { selectTop } from "./transforms/select-top.ts";
 import { wideScans } from "./transforms/wide-scans.ts";
 
@@ -71,7 +72,7 @@ export interface PrepareOptions {
   readonly selectsByDigits?: boolean;
   /** The machine has many threads: no updates in order, and no joined value in memory that only maps read. */
   readonly forBlocks?: boolean;
-  /** Programs repeat the steps of scans: only short ones are copied out. */
+  /** Programs repeat the steps of scans and loops: only short scans are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
   readonly keepsChoices?: boolean;
@@ -98,7 +99,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   ]);
   const straight = withoutControlFlow(expanded, options);
   const { graph, weights } = runPasses(straight, [
-    ...(options.repeatsSteps ? [hoistScanWeights] : []),
+    ...(options.repeatsSteps ? [repeatableLoops, hoistBodyWeights] : []),
     (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
     ...(options.forBlocks ? [] : [(graph: Graph) => wideScans(graph)]),
     ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, folding] : []),

@@ -1,6 +1,6 @@
 /**
  * All regions of a model as one program: buffers for the tensors that kernels touch, the kernels in
- * order, each after the one before. Of routines (what no nest expresses) scans become tasks that are
+ * order, each after the one before. Of routines (what no nest expresses) scans and loops become tasks that are
  * repeated (lower-steps.ts); the others have no builder for CPU targets yet and are refused by name.
  */
 
@@ -31,7 +31,7 @@ export interface LoweringInput {
   readonly scheduled: readonly ScheduledRegion[];
   readonly requires: readonly Condition[];
   readonly states: Program["states"];
-  /** Scans by the number of their node. */
+  /** Scans and loops by the number of their node. */
   readonly scans?: ReadonlyMap<number, LoweredScan>;
   /** Whether launches in a row start while the one before still runs; absent: they do not. */
   readonly overlap?: boolean;
@@ -78,8 +78,8 @@ export function requiresOfRegions({
   requires,
   scans = new Map(),
 }: LoweringInput): readonly Condition[] {
-  const steps = [...scans.values()].flatMap(({ plan, step }) => [
-    less(variable(plan.variable), plan.count),
+  const steps = [...scans.values()].flatMap(({ plan: { trips }, step }) => [
+    ...(trips.kind === "count" ? [less(variable(trips.variable), trips.count)] : []),
     ...requiresOfRegions(step),
   ]);
   return [...requires, ...steps];

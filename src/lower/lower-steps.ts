@@ -1,7 +1,7 @@
 /**
- * A scan as tasks: what is carried is copied into the buffers that hold it, then the tasks of one step are
- * repeated, and at the end of each the next values are copied over the old ones and what is collected into
- * its row. The number of the step is an index variable that kernels of the step leave free; launches bind it.
+ * A scan, or a loop that a carried value ends, as tasks: what is carried is copied into the buffers that hold it,
+ * then the tasks of one step are repeated, and at the end of each the next values are copied over the old ones
+ * and what is collected into its row. The number of the step is an index variable that kernels of the step leave free; launches bind it.
  */
 import type { Buffer, Kernel, Task } from "../program/program.ts";
 import type { Expr, Statement } from "../program/statement.ts";
@@ -11,11 +11,16 @@ import { zeroOf } from "../semantics/dtype.ts";
 import { constant, type IndexExpr, variable, variablesOf } from "../semantics/index-expr.ts";
 import { threadAxis } from "./lower-region.ts";
 
+/** How often the step runs. */
+export type StepTrips =
+  /** The index variable that is the number of the step, and how many there are. */
+  | { readonly kind: "count"; readonly variable: string; readonly count: IndexExpr }
+  /** As long as this carried value is true. */
+  | { readonly kind: "while"; readonly condition: string; readonly most: number };
+
 /** What is carried and collected, by names of tensors around the scan; the step's own by position. */
 export interface StepPlan {
-  /** The index variable that is the number of the step, and how many there are. */
-  readonly variable: string;
-  readonly count: IndexExpr;
+  readonly trips: StepTrips;
   readonly carried: readonly {
     readonly initial: string;
     readonly state: string;
@@ -63,13 +68,24 @@ export function repeatSteps(
   const end = copies(`step.${name}`, ends);
   const kernels = [...(plan.carried.length > 0 ? [start] : []), ...step.kernels, end];
   const byName = new Map(kernels.map((k) => [k.name, k]));
-  const body = bindVariable([...step.tasks, launch(end.name)], plan.variable, byName);
-  const repeat: Task = {
-    ...{ kind: "repeat", variable: plan.variable, count: plan.count },
-    ...{ tables: [], body },
-  };
+  const tasks = [...step.tasks, launch(end.name)];
   const before = plan.carried.length > 0 ? [launch(start.name)] : [];
-  return { kernels, tasks: [...before, repeat], buffers: step.buffers };
+  const all = [...before, repeated(plan.trips, tasks, byName)];
+  return { kernels, tasks: all, buffers: step.buffers };
+}
+
+function repeated(
+  trips: StepTrips,
+  tasks: readonly Task[],
+  kernels: ReadonlyMap<string, Kernel>,
+): Task {
+  if (trips.kind === "while") {
+    const at = { buffer: trips.condition, index: [], negated: false } as const;
+    const condition = { kind: "element", ...at } as const;
+    return { kind: "while", condition, maxTrips: constant(trips.most), body: tasks };
+  }
+  const { variable, count } = trips;
+  return { kind: "repeat", variable, count, tables: [], body: bindVariable(tasks, variable, kernels) };
 }
 
 export function launch(kernel: string): Task {

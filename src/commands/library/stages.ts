@@ -38,7 +38,7 @@ export function openStages(
 ): Result<OpenStages> | undefined {
   const { model, wide } = prepareParts(imported, target);
   const { graph, weights } = model;
-  const parts = splitAtData(graph, (node) => isRepeated(node, target));
+  const parts = splitAtData(graph, (node) => isRepeated(node, graph, target));
   if (!parts) return undefined;
   const large = parts.flatMap((part) => (part.kind === "data" ? (tooLarge(part.graph) ?? []) : []));
   if (large.length > 0) return fail(...large);

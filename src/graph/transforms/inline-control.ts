@@ -114,7 +114,7 @@ function inlineBranch(
 }
 
 /** What a loop's body does to its condition. */
-function conditionOf(body: Graph): "kept" | "true" | "false" | "computed" {
+export function conditionOf(body: Graph): "kept" | "true" | "false" | "computed" {
   const output = body.outputs[0]!;
   if (output === body.inputs[1]) return "kept";
   const source = body.weights.find((w) => w.value === output)?.source;

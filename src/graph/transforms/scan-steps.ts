@@ -1,16 +1,23 @@
 /**
- * Scans for programs that repeat the tasks of one step: constants leave the body, so that the graph around
- * it owns every weight, and a step becomes a graph of its own, in which the number of the step is a symbol
- * and what is carried over is an input. Values of the graph around keep their names there.
+ * Scans, and loops that their first carried value ends (repeatable-loops.ts), for programs that repeat the tasks
+ * of one step: constants leave the body, so that the graph around it owns every weight, and a step becomes a graph
+ * of its own, in which the number of a scan's step is a symbol and what is carried over is an input. Values of the
+ * graph around keep their names there.
  */
 import { type IndexExpr, sub } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
+import { toRef } from "../../semantics/tensor.ts";
 import { GraphBuilder } from "../builder.ts";
-import type { Graph, NodeOf, ValueId } from "../graph.ts";
-import { inlineSubgraph, isCopyable } from "./inline-subgraph.ts";
+import { graphFlops } from "../counts.ts";
+import type { Graph, Node, NodeOf, ValueId } from "../graph.ts";
+import { subgraphsOf } from "../op-table.ts";
+import { inlineSubgraph, isCopyable, nodeCount } from "./inline-subgraph.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
+import { isCut } from "./split-at-data.ts";
 
 type Scan = NodeOf<"scan">;
+type Loop = NodeOf<"loop">;
+type Repeated = Scan | Loop;
 
 /** A value that goes from step to step, under the names of the values that hold it. */
 export interface CarriedValue {
@@ -31,24 +38,29 @@ export interface CollectedValue {
   readonly position: IndexExpr;
 }
 
+/** How often a step runs. */
+export type Trips =
+  /** `variable`: the symbol that is the number of the step. */
+  | { readonly kind: "count"; readonly variable: string; readonly count: IndexExpr }
+  /** As long as this carried value, by the name of the state, is true; `most`: more are an error of the run. */
+  | { readonly kind: "while"; readonly condition: string; readonly most: number };
+
 /** One step as a graph; its inputs and weights are values of the graph around it, or what is carried. */
-export interface ScanSteps {
+export interface RepeatedSteps {
   readonly graph: Graph;
-  /** The symbol that is the number of the step. */
-  readonly variable: string;
-  readonly count: IndexExpr;
+  readonly trips: Trips;
   readonly carried: readonly CarriedValue[];
   readonly collected: readonly CollectedValue[];
 }
 
-/** Every scan takes the weights of its body from outside. */
-export function hoistScanWeights(graph: Graph): Rebuilt {
+/** Every scan and loop that programs repeat takes the weights of its body from outside. */
+export function hoistBodyWeights(graph: Graph): Rebuilt {
   return rebuildGraph(graph, {
-    node: (site) => (site.node.op === "scan" ? hoisted(site, site.node) : undefined),
+    node: (site) => (isRepeatable(site.node, site.old) ? hoisted(site, site.node) : undefined),
   });
 }
 
-function hoisted({ b, inputs }: RebuildSite, { attrs }: Scan): readonly ValueId[] | undefined {
+function hoisted({ b, inputs }: RebuildSite, { op, attrs }: Repeated): readonly ValueId[] | undefined {
   const { body } = attrs;
   if (body.weights.length === 0 || !isCopyable(body)) return undefined;
   const declared = [...body.inputs, ...body.weights.map((w) => w.value)].map((id) => {
@@ -65,25 +77,55 @@ function hoisted({ b, inputs }: RebuildSite, { attrs }: Scan): readonly ValueId[
   const ids = declared.map(({ name, type }) => inner.input(name, type));
   const open = { ...body, inputs: [...body.inputs, ...body.weights.map((w) => w.value)] };
   const results = inlineSubgraph(inner, { ...open, weights: [] }, ids);
-  return b.nodes("scan", [...inputs, ...weights], { ...attrs, body: inner.finish(results) });
+  const closed = { ...attrs, body: inner.finish(results) };
+  return b.nodes(op, [...inputs, ...weights], closed as never);
 }
 
-/** Whether steps of the scan can be tasks: shapes in the body are known outside, nothing is drawn. */
-export function hasSteps({ attrs }: Scan): boolean {
-  return isCopyable(attrs.body) && attrs.body.weights.length === 0;
+/** Whether programs can repeat the steps of a node: shapes in its body are known outside, nothing in it is cut. */
+export function isRepeatable(node: Node, graph: Graph): node is Repeated {
+  if (node.op !== "scan" && !(node.op === "loop" && isUncounted(node, graph))) return false;
+  const { body } = node.attrs;
+  const stays = (inner: Node): boolean => !isCut(inner, body) || isRepeatable(inner, body);
+  return isCopyable(body) && body.nodes.every(stays);
 }
 
-/** One step of a scan whose body has no weights of its own. */
-export function stepsOf(graph: Graph, node: Scan): ScanSteps {
+/** Whether steps of such a node can be tasks: its weights are outside. */
+export function hasSteps(node: Node, graph: Graph): node is Repeated {
+  return isRepeatable(node, graph) && ownWeights(node.attrs.body) === 0;
+}
+
+function ownWeights({ weights, nodes }: Graph): number {
+  const inside = nodes.flatMap((node) => subgraphsOf(node).map(ownWeights));
+  return inside.reduce((a, b) => a + b, weights.length);
+}
+
+/** A count that ends no loop which programs run. */
+export const uncounted = 2 ** 31 - 1;
+
+/** Whether a loop is ended by its first carried value alone, which is its condition, and collects nothing. */
+export function isUncounted({ attrs, inputs, outputs }: Loop, graph: Graph): boolean {
+  const { body, carried } = attrs;
+  const count = graph.weights.find((w) => w.value === inputs[0])?.source;
+  const isOwn = carried > 0 && inputs[1] === inputs[2] && body.outputs[0] === body.outputs[1];
+  const isPassed = body.nodes.some((n) => n.inputs.some((id) => body.inputs.indexOf(id) >>> 0 < 2));
+  const gives = body.outputs.some((id) => body.inputs.indexOf(id) >>> 0 < 2);
+  if (!isOwn || isPassed || gives || outputs.length > carried || count?.kind !== "inline")
+    return false;
+  return Number(toRef(count.tensor).data[0]) >= uncounted;
+}
+
+/** One step of a scan or loop whose body has no weights of its own. */
+export function stepsOf(graph: Graph, node: Repeated): RepeatedSteps {
+  return node.op === "scan" ? stepsOfScan(graph, node) : stepsOfLoop(graph, node);
+}
+
+function stepsOfScan(graph: Graph, node: Scan): RepeatedSteps {
   const { attrs, inputs, outputs } = node;
   const { carried, sequences, inputAxes, inputReversed, outputAxes, outputReversed } = attrs;
-  const nameOf = (id: ValueId): string => graph.values[id]!.name;
   const count = graph.values[inputs[carried]!]!.type.shape[inputAxes[0]!]!;
-  const b = new GraphBuilder(`${graph.name} ${nameOf(outputs[0]!)}`);
-  const taken = new Set(graph.symbols.map((s) => s.name));
+  const b = builderOf(graph, node);
   const ranges = new Map(graph.symbols.map((s) => [s.name, s]));
-  for (const { name, min, max } of graph.symbols) b.symbol(name, min, max);
-  const variable = freeName(`step${node.id}`, taken);
+  const variable = freeName(`step${node.id}`, new Set(ranges.keys()));
   const number = b.symbol(variable, 0, Math.max(0, rangeOf(count, ranges).max - 1));
   const states = outputs.slice(0, carried);
   const outside = declare(b, graph, { states, operands: inputs.slice(carried) });
@@ -102,26 +144,96 @@ export function stepsOf(graph: Graph, node: Scan): ScanSteps {
   const results = b.withOrigin(node.origin ?? "scan", () =>
     inlineSubgraph(b, attrs.body, [...held, ...elements, ...captures]),
   );
-  const distinct = [...new Set(results)];
-  const step = b.finish(distinct);
-  const prefix = `${nameOf(outputs[0]!)}.`;
-  const values = step.values.map((v) => (v.id < known ? v : { ...v, name: prefix + v.name }));
+  const step = finish(b, graph, { node, known, results });
   return {
-    graph: { ...step, values },
-    variable,
-    count,
-    carried: states.map((id, i) => ({
-      initial: nameOf(inputs[i]!),
-      state: nameOf(id),
-      next: distinct.indexOf(results[i]!),
-    })),
+    graph: step.graph,
+    trips: { kind: "count", variable, count },
+    carried: carriedOf(graph, node, inputs, step.placeOf),
     collected: outputs.slice(carried).map((id, i) => ({
-      element: distinct.indexOf(results[carried + i]!),
-      into: nameOf(id),
+      element: step.placeOf[carried + i]!,
+      into: graph.values[id]!.name,
       axis: outputAxes[i]!,
       position: at(outputReversed[i]!),
     })),
   };
+}
+
+/** Its first carried value is the condition; trip count and condition of the node are not read. */
+function stepsOfLoop(graph: Graph, node: Loop): RepeatedSteps {
+  const { attrs, outputs } = node;
+  const { body, carried } = attrs;
+  const inputs = node.inputs.slice(2);
+  const b = builderOf(graph, node);
+  const outside = declare(b, graph, { states: outputs, operands: inputs.slice(carried) });
+  const known = b.valueCount;
+  const held = outputs.map((id) => outside.get(id)!);
+  const captures = inputs.slice(carried).map((id) => outside.get(id)!);
+  const inner = { ...body, inputs: body.inputs.slice(2), outputs: body.outputs.slice(1) };
+  const results = b.withOrigin(node.origin ?? "loop", () =>
+    inlineSubgraph(b, inner, [...held, ...captures]),
+  );
+  const step = finish(b, graph, { node, known, results });
+  const ranges = new Map(graph.symbols.map((s) => [s.name, s]));
+  const most = Math.min(rangeOf(attrs.maxTrips, ranges).max, mostTrips(step.graph));
+  return {
+    graph: step.graph,
+    trips: { kind: "while", condition: graph.values[outputs[0]!]!.name, most },
+    carried: carriedOf(graph, node, inputs, step.placeOf),
+    collected: [],
+  };
+}
+
+/** What a loop that data end may take, in operations, a node of its body counted as so many: about a minute. */
+const mostWork = 2 ** 42;
+const workOfNode = 2 ** 12;
+
+/** Trips that every such loop may make. */
+const leastLimit = 2 ** 18;
+
+function mostTrips(step: Graph): number {
+  const ranges = new Map(step.symbols.map((s) => [s.name, s]));
+  const work = workOfNode * nodeCount(step) + rangeOf(graphFlops(step), ranges).max;
+  return Math.min(uncounted, Math.max(leastLimit, Math.floor(mostWork / Math.max(1, work))));
+}
+
+function builderOf(graph: Graph, { outputs }: Repeated): GraphBuilder {
+  const b = new GraphBuilder(`${graph.name} ${graph.values[outputs[0]!]!.name}`);
+  for (const { name, min, max } of graph.symbols) b.symbol(name, min, max);
+  return b;
+}
+
+/** The step, with names of its own for its own values, and which of its outputs each result is. */
+function finish(
+  b: GraphBuilder,
+  { values }: Graph,
+  made: {
+    readonly node: Repeated;
+    readonly known: number;
+    readonly results: readonly ValueId[];
+  },
+): { readonly graph: Graph; readonly placeOf: readonly number[] } {
+  const { node, known, results } = made;
+  const distinct = [...new Set(results)];
+  const step = b.finish(distinct);
+  const prefix = `${values[node.outputs[0]!]!.name}.`;
+  const named = step.values.map((v) => (v.id < known ? v : { ...v, name: prefix + v.name }));
+  return {
+    graph: { ...step, values: named },
+    placeOf: results.map((id) => distinct.indexOf(id)),
+  };
+}
+
+function carriedOf(
+  { values }: Graph,
+  { attrs, outputs }: Repeated,
+  initial: readonly ValueId[],
+  placeOf: readonly number[],
+): readonly CarriedValue[] {
+  return outputs.slice(0, attrs.carried).map((id, i) => ({
+    initial: values[initial[i]!]!.name,
+    state: values[id]!.name,
+    next: placeOf[i]!,
+  }));
 }
 
 /** Values of the graph around under their names: inputs first, then what is a weight there. */
