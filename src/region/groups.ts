@@ -20,7 +20,7 @@ import {
   splitLinear,
   variablesOf,
 } from "../semantics/index-expr.ts";
-import { type ScalarExpr, scalarCost } from "../semantics/scalar-expr.ts";
+import { type ScalarExpr, scalarCost, scalarOperands } from "../semantics/scalar-expr.ts";
 import type { Composition } from "./compose-epilogue.ts";
 import {
   type AnalysedProgram,
@@ -411,8 +411,17 @@ function unwilling(
     const isNear = options.repeatsMoves ? staysNear(producer) : keepsInnermost(producer);
     return isNear ? undefined : "strided reads would be repeated";
   }
+  if (producer.loops.length === 0 && isLong(producer.body[0]!) && !isLong(reader.body[0]!)) {
+    return "one number of 64 bits would keep all results out of lanes";
+  }
   const cost = scalarCost(producer.body[0]!);
   return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
+}
+
+/** Whether integers of 64 bits are computed with, for which lanes have few instructions. */
+function isLong(expr: ScalarExpr): boolean {
+  const isInteger = isIntegerDType(expr.dtype) && dtypes[expr.dtype].bits > 32;
+  return isInteger || scalarOperands(expr).some(isLong);
 }
 
 /** Whether some of a row is not there in what it is made of, as where it is padded. */

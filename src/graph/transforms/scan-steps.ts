@@ -62,12 +62,13 @@ export function hoistBodyWeights(graph: Graph): Rebuilt {
 
 function hoisted({ b, inputs }: RebuildSite, { op, attrs }: Repeated): readonly ValueId[] | undefined {
   const { body } = attrs;
-  if (body.weights.length === 0 || !isCopyable(body)) return undefined;
-  const declared = [...body.inputs, ...body.weights.map((w) => w.value)].map((id) => {
+  const moved = movable(body);
+  if (moved.length === 0 || !isCopyable(body)) return undefined;
+  const declared = [...body.inputs, ...moved.map((w) => w.value)].map((id) => {
     const { name, type } = body.values[id]!;
     return { name, type };
   });
-  const weights = body.weights.map(({ value, source }) => {
+  const weights = moved.map(({ value, source }) => {
     const { name, type } = body.values[value]!;
     return source.kind === "inline"
       ? b.constant(source.tensor, name)
@@ -75,8 +76,9 @@ function hoisted({ b, inputs }: RebuildSite, { op, attrs }: Repeated): readonly 
   });
   const inner = b.nested(body.name);
   const ids = declared.map(({ name, type }) => inner.input(name, type));
-  const open = { ...body, inputs: [...body.inputs, ...body.weights.map((w) => w.value)] };
-  const results = inlineSubgraph(inner, { ...open, weights: [] }, ids);
+  const open = { ...body, inputs: [...body.inputs, ...moved.map((w) => w.value)] };
+  const kept = body.weights.filter((w) => !moved.includes(w));
+  const results = inlineSubgraph(inner, { ...open, weights: kept }, ids);
   const closed = { ...attrs, body: inner.finish(results) };
   return b.nodes(op, [...inputs, ...weights], closed as never);
 }
@@ -94,9 +96,19 @@ export function hasSteps(node: Node, graph: Graph): node is Repeated {
   return isRepeatable(node, graph) && ownWeights(node.attrs.body) === 0;
 }
 
-function ownWeights({ weights, nodes }: Graph): number {
-  const inside = nodes.flatMap((node) => subgraphsOf(node).map(ownWeights));
-  return inside.reduce((a, b) => a + b, weights.length);
+function ownWeights(body: Graph): number {
+  const inside = body.nodes.flatMap((node) => subgraphsOf(node).map(ownWeights));
+  return inside.reduce((a, b) => a + b, movable(body).length);
+}
+
+/** Weights of a body but for the counts of loops, which no program reads. */
+function movable({ weights, nodes, outputs }: Graph): Graph["weights"] {
+  const read = new Set(outputs);
+  for (const { op, inputs } of nodes) {
+    for (const id of op === "loop" ? inputs.slice(1) : inputs) read.add(id);
+  }
+  const counts = new Set(nodes.flatMap(({ op, inputs }) => (op === "loop" ? [inputs[0]!] : [])));
+  return weights.filter(({ value }) => read.has(value) || !counts.has(value));
 }
 
 /** A count that ends no loop which programs run. */
