@@ -151,7 +151,9 @@ function lowerScan(
   if (!part.ok) return part;
   const tensorOf = (name: string) => (nests.tensors.get(name) ?? step.nests.tensors.get(name))!;
   const { outputs } = step.nests;
-  const made = repeatSteps(plan, part.value, { name: routine.name, outputs, tensorOf });
+  const { vectorBytes } = target;
+  const where = { name: routine.name, outputs, tensorOf, vectorBytes };
+  const made = repeatSteps(plan, part.value, where);
   const own = made.buffers.filter((b) => !nests.tensors.has(b.name));
   return ok({ ...made, buffers: own.map(asScratch) });
 }

@@ -8,7 +8,15 @@ import type { Expr, Statement } from "../program/statement.ts";
 import { exprIndices, ownExprs, ownIndices, visitExpr, visitStatements } from "../program/walk.ts";
 import type { NestTensor } from "../region/nest.ts";
 import { zeroOf } from "../semantics/dtype.ts";
-import { constant, type IndexExpr, variable, variablesOf } from "../semantics/index-expr.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  variable,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import { threadAxis } from "./lower-region.ts";
 
 /** How often the step runs. */
@@ -52,18 +60,19 @@ export function repeatSteps(
     readonly name: string;
     readonly outputs: readonly string[];
     readonly tensorOf: (name: string) => NestTensor;
+    readonly vectorBytes: number;
   },
 ): LoweredPart {
-  const { name, outputs, tensorOf } = at;
+  const { name, outputs, tensorOf, vectorBytes } = at;
   const start = copies(
     `start.${name}`,
-    plan.carried.map(({ initial, state }) => copy(tensorOf(initial), state)),
+    plan.carried.map(({ initial, state }) => copy(tensorOf(initial), state, vectorBytes)),
   );
   const ends = [
     ...plan.collected.map(({ element, into, axis, position }) =>
-      copy(tensorOf(outputs[element]!), into, { axis, position }),
+      copy(tensorOf(outputs[element]!), into, vectorBytes, { axis, position }),
     ),
-    ...plan.carried.map(({ state, next }) => copy(tensorOf(outputs[next]!), state)),
+    ...plan.carried.map(({ state, next }) => copy(tensorOf(outputs[next]!), state, vectorBytes)),
   ];
   const end = copies(`step.${name}`, ends);
   const kernels = [...(plan.carried.length > 0 ? [start] : []), ...step.kernels, end];
@@ -123,20 +132,31 @@ function mentions({ roles }: Kernel, name: string): boolean {
   return found;
 }
 
+/** Statements, whose loops are called as the prefix says. */
+type Copy = (prefix: string) => readonly Statement[];
+
 /** The elements of a tensor into another buffer; `row` says where along a further axis. */
 function copy(
   { name, dtype, shape }: NestTensor,
   to: string,
+  vectorBytes: number,
   row?: { readonly axis: number; readonly position: IndexExpr },
-): (prefix: string) => Statement {
-  return (prefix) => {
-    const loops = shape.map((extent, i) => ({ name: `${prefix}${i}`, extent }));
+): Copy {
+  const width = vectorBytes / 4;
+  const last = constantValue(shape.at(-1) ?? constant(0)) ?? 0;
+  const isDense = isOfLanes(dtype) && (row?.axis ?? 0) < Math.max(1, shape.length);
+  const inLanes = isDense ? Math.floor(last / width) : 0;
+  /** So many iterations along the last axis, from `start`. */
+  const part = (prefix: string, start: number, extent: IndexExpr, lanes: number): Statement => {
+    const extents = [...shape.slice(0, -1), ...(shape.length > 0 ? [extent] : [])];
+    const loops = extents.map((e, i) => ({ name: `${prefix}${i}`, extent: e }));
     const index = loops.map((l) => variable(l.name));
+    if (index.length > 0) index.push(add(start, mul(lanes, index.pop()!)));
     const into = row
       ? [...index.slice(0, row.axis), row.position, ...index.slice(row.axis)]
       : index;
     const value: Expr = {
-      ...{ kind: "load", dtype, lanes: 1, buffer: name, index },
+      ...{ kind: "load", dtype, lanes, buffer: name, index },
       ...{ guard: [], fill: zeroOf(dtype) },
     };
     return loops.reduceRight<Statement>(
@@ -147,12 +167,23 @@ function copy(
       { kind: "store", buffer: to, index: into, value },
     );
   };
+  return (prefix) => {
+    if (inLanes === 0) return [part(prefix, 0, shape.at(-1) ?? constant(1), 1)];
+    const whole = part(`${prefix}v`, 0, constant(inLanes), width);
+    const left = last - inLanes * width;
+    if (left === 0) return [whole];
+    return [whole, part(`${prefix}r`, inLanes * width, constant(left), 1)];
+  };
+}
+
+function isOfLanes(dtype: NestTensor["dtype"]): boolean {
+  return dtype === "f32" || dtype === "i32";
 }
 
 /** One kernel, of one thread, for all copies. */
-function copies(name: string, all: readonly ((prefix: string) => Statement)[]): Kernel {
+function copies(name: string, all: readonly Copy[]): Kernel {
   const axes = [{ name: threadAxis, extent: constant(1) }];
-  const body = all.map((make, i) => make(`c${i}x`));
+  const body = all.flatMap((make, i) => make(`c${i}x`));
   return {
     name,
     grid: { unit: "threads", axes, clusterSize: 1, resident: false },
