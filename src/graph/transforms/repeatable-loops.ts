@@ -12,7 +12,8 @@ import { constant, constantValue, type IndexExpr } from "../../semantics/index-e
 import { rangeOf } from "../../semantics/index-range.ts";
 import { toRef } from "../../semantics/tensor.ts";
 import type { GraphBuilder } from "../builder.ts";
-import type { Graph, Node, NodeOf, ValueId } from "../graph.ts";
+import type { Graph, Node, NodeOf, TensorType, ValueId } from "../graph.ts";
+import { printType } from "../tensor-type.ts";
 import { conditionOf } from "./inline-control.ts";
 import { inlineSubgraph, isCopyable } from "./inline-subgraph.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
@@ -27,14 +28,63 @@ const mostListed = 2 ** 22;
 /** Inner loops come first. */
 export function repeatableLoops(graph: Graph): Rebuilt {
   return rebuildGraph(graph, {
-    node: (site) => (site.node.op === "loop" ? repeatable(site, site.node) : undefined),
+    node: (site) => {
+      if (site.node.op === "loop") return repeatable(site, site.node);
+      return site.node.op === "if" ? asTwoLoops(site, site.node) : undefined;
+    },
   });
+}
+
+/** Whether a body can be a step: shapes are known outside, and what is inside is decided or repeated. */
+function canBeStep(body: Graph): boolean {
+  const stays = (inner: Node): boolean => !isCut(inner, body) || isRepeatable(inner, body);
+  return isCopyable(body) && body.nodes.every(stays);
+}
+
+/** A loop of at most one trip for each branch; what they give goes from the one to the other. */
+function asTwoLoops(
+  { b, inputs }: RebuildSite,
+  { attrs, outputs }: NodeOf<"if">,
+): readonly ValueId[] | undefined {
+  const [first, second] = [attrs.then, attrs.else].map((g) => g.outputs.map((o) => g.values[o]!.type));
+  const areAlike = first!.every((t, o) => printType(t) === printType(second![o]!));
+  if (!areAlike || ![attrs.then, attrs.else].every(canBeStep)) return undefined;
+  const [condition, ...captures] = inputs;
+  const starts = b.reshape(condition!, []);
+  const zeros = first!.map(({ dtype, shape }) =>
+    b.node("broadcast", [b.scalar(0, dtype)], { shape }),
+  );
+  const most = b.scalar(BigInt(uncounted), "i64");
+  const once = (body: Graph, runs: ValueId, states: readonly ValueId[]): readonly ValueId[] => {
+    const results = b.nodes("loop", [most, runs, runs, ...states, ...captures], {
+      body: onceFor(b, body, first!),
+      carried: 1 + outputs.length,
+      maxTrips: constant(1),
+    });
+    return results.slice(1);
+  };
+  return once(attrs.else, b.apply("not", starts), once(attrs.then, starts, zeros));
+}
+
+/** The body of a loop that ends after its first trip. */
+function onceFor(b: GraphBuilder, body: Graph, states: readonly TensorType[]): Graph {
+  const inner = b.nested(body.name);
+  for (const [i, dtype] of (["i64", "bool", "bool"] as const).entries()) {
+    inner.input(`of.loop.${i}`, { dtype, shape: [] });
+  }
+  for (const [i, type] of states.entries()) inner.input(`before.${i}`, type);
+  const given = body.inputs.map((id) => {
+    const { name, type } = body.values[id]!;
+    return inner.input(name, type);
+  });
+  const results = inlineSubgraph(inner, body, given);
+  const ends = inner.scalar(0, "bool");
+  return inner.finish([ends, ends, ...results]);
 }
 
 function repeatable(site: RebuildSite, node: Loop): readonly ValueId[] | undefined {
   const { body, carried } = node.attrs;
-  const stays = (inner: Node): boolean => !isCut(inner, body) || isRepeatable(inner, body);
-  if (!isCopyable(body) || !body.nodes.every(stays)) return undefined;
+  if (!canBeStep(body)) return undefined;
   // As what it already is.
   if (isUncounted(node, site.old)) return undefined;
   const trips = certainTrips(site, node);
