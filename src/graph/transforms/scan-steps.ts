@@ -11,6 +11,7 @@ import { GraphBuilder } from "../builder.ts";
 import { graphFlops } from "../counts.ts";
 import type { Graph, Node, NodeOf, ValueId } from "../graph.ts";
 import { subgraphsOf } from "../op-table.ts";
+import { elementsOf } from "../tensor-type.ts";
 import { inlineSubgraph, isCopyable, nodeCount } from "./inline-subgraph.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 import { isCut } from "./split-at-data.ts";
@@ -195,16 +196,21 @@ function stepsOfLoop(graph: Graph, node: Loop): RepeatedSteps {
   };
 }
 
-/** What a loop that data end may take, in operations, a node of its body counted as so many: about a minute. */
-const mostWork = 2 ** 42;
-const workOfNode = 2 ** 12;
+/** What a loop that data end may take, counted in operations: less than a minute, mostly. */
+const mostWork = 2 ** 39;
+const workOfNode = 2 ** 9;
+const workOfElement = 2 ** 3;
 
 /** Trips that every such loop may make. */
 const leastLimit = 2 ** 18;
 
 function mostTrips(step: Graph): number {
   const ranges = new Map(step.symbols.map((s) => [s.name, s]));
-  const work = workOfNode * nodeCount(step) + rangeOf(graphFlops(step), ranges).max;
+  const elements = step.nodes
+    .flatMap((n) => n.outputs)
+    .reduce((sum, id) => sum + rangeOf(elementsOf(step.values[id]!.type), ranges).max, 0);
+  const operations = rangeOf(graphFlops(step), ranges).max;
+  const work = workOfNode * nodeCount(step) + workOfElement * elements + operations;
   return Math.min(uncounted, Math.max(leastLimit, Math.floor(mostWork / Math.max(1, work))));
 }
 
