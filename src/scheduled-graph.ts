@@ -9,7 +9,12 @@ import { analyticalModel, type CostModel } from "./cost/calibration.ts";
 import { priceRegion, tilePricer } from "./cost/region-price.ts";
 import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
-import { hasSteps, type RepeatedSteps, stepsOf, type Trips } from "./graph/transforms/scan-steps.ts";
+import {
+  hasSteps,
+  type RepeatedSteps,
+  stepsOf,
+  type Trips,
+} from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { isCut } from "./graph/transforms/split-at-data.ts";
 import {
@@ -113,10 +118,13 @@ export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedul
  * the model runs in stages.
  */
 function withoutProgram({ model: { graph } }: Candidate, target: Target): readonly Diagnostic[] {
-  if (!graph.nodes.some((node) => isCut(node, graph) && !isRepeated(node, graph, target))) return [];
+  if (!graph.nodes.some((node) => isCut(node, graph) && !isRepeated(node, graph, target)))
+    return [];
   const nests = buildNests(separateOutputs(graph));
   if (!nests.ok) return [];
-  const repeated = new Set(graph.nodes.flatMap((n) => (isRepeated(n, graph, target) ? [n.id] : [])));
+  const repeated = new Set(
+    graph.nodes.flatMap((n) => (isRepeated(n, graph, target) ? [n.id] : [])),
+  );
   return refuseRoutines(nests.value, (node) => repeated.has(node), target);
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { toIndex } from "../semantics/index-expr.ts";
 import { GraphBuilder } from "./builder.ts";
 import { compulsoryBytes, flopsOf } from "./counts.ts";
 import type { ValueId } from "./graph.ts";
 import { traitsOf } from "./op-table.ts";
+import type { OpWriter } from "./op-writer.ts";
 import { tensorType } from "./tensor-type.ts";
 
 /** Flops and bytes of the last node, as text. */
@@ -37,6 +39,25 @@ describe("counts", () => {
       return b.node("scan", [start, x], { body, carried: 1, sequences: 1, ...order });
     });
     expect(scan[0]).toBe("8*M");
+  });
+
+  it("of loops in loops that data end are a number", () => {
+    const most = toIndex(2 ** 31 - 1);
+    const looped = (b: OpWriter, x: ValueId, depth: number): ValueId => {
+      if (depth === 0) return b.apply("tanh", x);
+      const ports = [
+        { name: "i", type: tensorType("i64") },
+        { name: "c", type: tensorType("bool") },
+        { name: "s", type: b.typeOf(x) },
+      ];
+      const body = b.subgraph("body", ports, (w, [, c, s]) => [c!, looped(w, s!, depth - 1)]);
+      const start = [b.scalar(9n, "i64"), b.scalar(1, "bool"), x];
+      return b.nodes("loop", start, { body, carried: 1, maxTrips: most })[0]!;
+    };
+    for (const depth of [1, 2, 5]) {
+      const [flops] = check((b, x) => looped(b, x, depth));
+      expect(flops).toMatch(/^\d+\*M$/);
+    }
   });
 
   it("counts two flops per multiply-add of a convolution", () => {

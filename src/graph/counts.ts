@@ -8,7 +8,7 @@
  * Compulsory bytes: each distinct operand read once (only the part that is used, where the op says
  * so) and each output written once: what must move when nothing stays in a cache.
  */
-import { add, type IndexExpr, max, mul, toIndex } from "../semantics/index-expr.ts";
+import { add, constantValue, type IndexExpr, max, mul, toIndex } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import { definitionGraph } from "./builder.ts";
 import type { CompositeAttrs } from "./composites.ts";
@@ -37,12 +37,22 @@ export function flopsOf(node: Node, graph: Graph): IndexExpr {
   }
   const inner = subgraphsOf(node).map(graphFlops);
   if (node.op === "if") return max(...inner);
-  if (node.op === "loop") return mul(node.attrs.maxTrips, inner[0]!);
+  if (node.op === "loop") return times(node.attrs.maxTrips, inner[0]!);
   if (node.op === "scan") {
     const sequence = call.inputs[node.attrs.carried]!;
     return mul(sequence.shape[node.attrs.inputAxes[0]!]!, inner[0]!);
   }
   return infoOf<OpKind>(op).flops?.(call) ?? toIndex(0);
+}
+
+/** Operations of a loop that are counted: in loops that data end, one in another, there could be more than numbers. */
+const mostCounted = 2 ** 44;
+
+function times(trips: IndexExpr, work: IndexExpr): IndexExpr {
+  const known = constantValue(trips);
+  if (known === undefined) return mul(trips, work);
+  const largest = Math.max(1, work.constant, ...work.terms.map((t) => Math.abs(t.coefficient)));
+  return mul(Math.min(known, Math.floor(mostCounted / largest)), work);
 }
 
 export function graphFlops(graph: Graph): IndexExpr {

@@ -38,7 +38,7 @@ function largeIn(
       return diagnostic("INT004", `${name} has ${elements} elements or more`, {
         at: node.origin ?? node.op,
         help:
-          `operators whose sizes data decide, loops that data end and random numbers run on references, ` +
+          `operators whose sizes data decide, loops that collect what data end, and random numbers run on references, ` +
           `with at most 2^25 = ${mostElements} elements a tensor: give smaller inputs, or compute it outside of the model`,
       });
     }

@@ -94,7 +94,13 @@ function repeated(
     return { kind: "while", condition, maxTrips: constant(trips.most), body: tasks };
   }
   const { variable, count } = trips;
-  return { kind: "repeat", variable, count, tables: [], body: bindVariable(tasks, variable, kernels) };
+  return {
+    kind: "repeat",
+    variable,
+    count,
+    tables: [],
+    body: bindVariable(tasks, variable, kernels),
+  };
 }
 
 export function launch(kernel: string): Task {

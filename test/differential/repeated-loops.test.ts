@@ -102,10 +102,18 @@ function loopGraph(form: Form): Graph {
 
 /** As many trips as the number of the trip around has over a multiple of 3. */
 function innerLoop(w: OpWriter, i: ValueId, c: ValueId, start: ValueId): ValueId {
-  const trips = w.apply("sub", i, w.mul(w.apply("div", i, w.scalar(3n, "i64")), w.scalar(3n, "i64")));
+  const trips = w.apply(
+    "sub",
+    i,
+    w.mul(w.apply("div", i, w.scalar(3n, "i64")), w.scalar(3n, "i64")),
+  );
   const ports = [of("j", "i64"), of("d", "bool"), of("t", "f32", 19)];
   const body = w.subgraph("inner", ports, (v, [, d, t]) => [d!, v.mul(t!, v.scalar(0.5, "f32"))]);
-  return w.nodes("loop", [trips, c, start], { body, carried: 1, maxTrips: constant(2 ** 31 - 1) })[0]!;
+  return w.nodes("loop", [trips, c, start], {
+    body,
+    carried: 1,
+    maxTrips: constant(2 ** 31 - 1),
+  })[0]!;
 }
 
 /** Early trips take a row by their number, which later ones could not. */
@@ -171,8 +179,19 @@ it("a loop that nothing ends is given up (RUN007)", async () => {
   const { plan } = unwrap(compileModel({ graph, weights: noWeights }, { target }));
   const limit = plan.program.tasks.find((t) => t.kind === "while");
   expect(limit).toMatchObject({ maxTrips: { constant: expect.any(Number) } });
-  const short = { ...plan.program, tasks: plan.program.tasks.map((t) => (t.kind === "while" ? { ...t, maxTrips: constant(50) } : t)) };
-  const session = unwrap(createSession(short, target, { threads: 1, weight: () => undefined as never, title: (n: string) => n }));
+  const short = {
+    ...plan.program,
+    tasks: plan.program.tasks.map((t) =>
+      t.kind === "while" ? { ...t, maxTrips: constant(50) } : t,
+    ),
+  };
+  const session = unwrap(
+    createSession(short, target, {
+      threads: 1,
+      weight: () => undefined as never,
+      title: (n: string) => n,
+    }),
+  );
   const run = session.run({ x: fromRef(random(new Rng(1), 200, 200)), go: fromRef(truth(true)) });
   expect(run).toMatchObject({ ok: false, diagnostics: [{ code: "RUN007" }] });
   await session.dispose();

@@ -3,7 +3,7 @@
  * they fit, else the largest of some drawn ones that do. The oracle runs near 1e9 operations a second.
  */
 import { flopsOf, rangesOf } from "../../graph/counts.ts";
-import type { Graph, Node, ValueId } from "../../graph/graph.ts";
+import type { Graph, Node, NodeOf, ValueId } from "../../graph/graph.ts";
 import { elementsOf } from "../../graph/tensor-type.ts";
 import {
   evaluate,
@@ -68,7 +68,12 @@ export function atTrips(graph: Graph, names: readonly string[], feeds: Tensors):
   };
   const collected = new Map<string, number>();
   const nodes = graph.nodes.map((node) => {
-    const trips = node.op === "loop" ? fedTo(node.inputs[0]!) : undefined;
+    const trips =
+      node.op === "loop"
+        ? countsOf(node)
+            .map(fedTo)
+            .find((n) => n !== undefined)
+        : undefined;
     if (node.op !== "loop" || trips === undefined) return node;
     for (const id of node.outputs.slice(node.attrs.carried)) {
       const symbol = variableName(graph.values[id]!.type.shape[0]!);
@@ -81,6 +86,12 @@ export function atTrips(graph: Graph, names: readonly string[], feeds: Tensors):
     return { ...s, max, min: Math.min(s.min, max) };
   });
   return { ...graph, nodes, symbols };
+}
+
+/** Where a loop's count may stand: what its body counts up to is the first that it reads (repeatable-loops.ts). */
+function countsOf({ inputs, attrs }: NodeOf<"loop">): readonly ValueId[] {
+  const first = inputs[2 + attrs.carried];
+  return inputs[1] === inputs[2] && first !== undefined ? [inputs[0]!, first] : [inputs[0]!];
 }
 
 /** Gives its operand's one element as it is. */

@@ -104,7 +104,7 @@ function onReference(node: Node, graph: Graph): Diagnostic | undefined {
   const isFlow = subgraphsOf(node).length > 0;
   if (!isFlow && !traitsOf(node, graph).dataDependentWork) return undefined;
   const help = isFlow
-    ? "its body runs on the reference, in every trip; where the model, or sizes that --shape gives, fix at most 64 trips, it is copied out"
+    ? "data decide how many rows it collects, or shapes inside, so its body runs on the reference, in every trip; where the model, --value or --shape fixes the trips it is part of a program (on GPUs up to 64 of them)"
     : "data decide how many samples a box has, so it runs on the reference; with a sampling_ratio from 1 on it is a program";
   const found = `${node.op} of ${node.origin ?? "the model"} has no program`;
   return diagnostic("SCH015", found, { severity: "warning", help });

@@ -46,7 +46,9 @@ function asTwoLoops(
   { b, inputs }: RebuildSite,
   { attrs, outputs }: NodeOf<"if">,
 ): readonly ValueId[] | undefined {
-  const [first, second] = [attrs.then, attrs.else].map((g) => g.outputs.map((o) => g.values[o]!.type));
+  const [first, second] = [attrs.then, attrs.else].map((g) =>
+    g.outputs.map((o) => g.values[o]!.type),
+  );
   const areAlike = first!.every((t, o) => printType(t) === printType(second![o]!));
   if (!areAlike || ![attrs.then, attrs.else].every(canBeStep)) return undefined;
   const [condition, ...captures] = inputs;
@@ -160,11 +162,7 @@ function wrapped(
   return inner.finish(results(inner, { first: firsts, behind: extra }, run));
 }
 
-function asScan(
-  { b, inputs }: RebuildSite,
-  node: Loop,
-  trips: IndexExpr,
-): readonly ValueId[] {
+function asScan({ b, inputs }: RebuildSite, node: Loop, trips: IndexExpr): readonly ValueId[] {
   const { body, carried } = node.attrs;
   const counts = readsNumber(body);
   const steps = wrapped(b, body, {
@@ -206,7 +204,8 @@ function asUncounted({ b, inputs }: RebuildSite, node: Loop): readonly ValueId[]
     carried,
     results: (inner, { first: [, , runs, number], behind }, run) => {
       const [condition, ...results] = run(number, inner.scalar(1, "bool"));
-      const next = number === undefined ? [] : [inner.apply("add", number, inner.scalar(1n, "i64"))];
+      const next =
+        number === undefined ? [] : [inner.apply("add", number, inner.scalar(1n, "i64"))];
       const more = behind === undefined ? [] : [inner.apply("less", next[0]!, behind)];
       // A body that passes its condition on got a true one.
       const own = end === "kept" ? [] : [condition!];

@@ -5,14 +5,14 @@
  * graph around keep their names there.
  */
 import { type IndexExpr, sub } from "../../semantics/index-expr.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
+import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { toRef } from "../../semantics/tensor.ts";
 import { GraphBuilder } from "../builder.ts";
-import { graphFlops } from "../counts.ts";
+import { flopsOf } from "../counts.ts";
 import type { Graph, Node, NodeOf, ValueId } from "../graph.ts";
 import { subgraphsOf } from "../op-table.ts";
 import { elementsOf } from "../tensor-type.ts";
-import { inlineSubgraph, isCopyable, nodeCount } from "./inline-subgraph.ts";
+import { inlineSubgraph, isCopyable } from "./inline-subgraph.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 import { isCut } from "./split-at-data.ts";
 
@@ -61,7 +61,10 @@ export function hoistBodyWeights(graph: Graph): Rebuilt {
   });
 }
 
-function hoisted({ b, inputs }: RebuildSite, { op, attrs }: Repeated): readonly ValueId[] | undefined {
+function hoisted(
+  { b, inputs }: RebuildSite,
+  { op, attrs }: Repeated,
+): readonly ValueId[] | undefined {
   const { body } = attrs;
   const moved = movable(body);
   if (moved.length === 0 || !isCopyable(body)) return undefined;
@@ -206,12 +209,22 @@ const leastLimit = 2 ** 18;
 
 function mostTrips(step: Graph): number {
   const ranges = new Map(step.symbols.map((s) => [s.name, s]));
-  const elements = step.nodes
-    .flatMap((n) => n.outputs)
-    .reduce((sum, id) => sum + rangeOf(elementsOf(step.values[id]!.type), ranges).max, 0);
-  const operations = rangeOf(graphFlops(step), ranges).max;
-  const work = workOfNode * nodeCount(step) + workOfElement * elements + operations;
-  return Math.min(uncounted, Math.max(leastLimit, Math.floor(mostWork / Math.max(1, work))));
+  const work = Math.max(1, workOf(step, ranges));
+  return Math.min(uncounted, Math.max(leastLimit, Math.floor(mostWork / work)));
+}
+
+/** Of a graph, with one trip of each loop inside. */
+function workOf(graph: Graph, ranges: IndexRanges): number {
+  const ofNode = (node: Node): number => {
+    const bodies = subgraphsOf(node).map((body) => workOf(body, ranges));
+    const elements = node.outputs.map(
+      (id) => rangeOf(elementsOf(graph.values[id]!.type), ranges).max,
+    );
+    const own = bodies.length > 0 ? 0 : rangeOf(flopsOf(node, graph), ranges).max;
+    const sum = (all: readonly number[]): number => all.reduce((a, b) => a + b, 0);
+    return workOfNode + workOfElement * sum(elements) + own + sum(bodies);
+  };
+  return graph.nodes.reduce((sum, node) => sum + ofNode(node), 0);
 }
 
 function builderOf(graph: Graph, { outputs }: Repeated): GraphBuilder {
