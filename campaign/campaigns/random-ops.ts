@@ -60,8 +60,10 @@ const threadCounts = [1, 2, 3];
 
 const onNative: Place = (seed) => {
   const { system, targets: names } = unwrap(probeNativeFeatures());
-  const target = targets.get(names[seed % names.length]!)!;
-  const threads = threadCounts[Math.floor(seed / names.length) % threadCounts.length]!;
+  // Named machines have the code of a general target.
+  const general = names.filter((name) => !targets.get(name)!.machine);
+  const target = targets.get(general[seed % general.length]!)!;
+  const threads = threadCounts[Math.floor(seed / general.length) % threadCounts.length]!;
   return {
     target,
     start: (program, options) => {

@@ -5,6 +5,7 @@
 import { predicted, type Sourced } from "./figure.ts";
 import type { CpuMachine, GpuMachine, Machine, NumberType } from "./machine.ts";
 import type { BlockLimits, MatrixRates, MemoryLevel, Target } from "./target.ts";
+import { x64Capabilities } from "./x64-capabilities.ts";
 
 /** What a data file says beside the machine itself. */
 export interface MachineFile {
@@ -16,7 +17,7 @@ export interface MachineFile {
 
 export function targetOfMachine(file: MachineFile): Target {
   const { name, summary, emitter, machine } = file;
-  const rates = machine.kind === "gpu" ? gpuRates(machine) : cpuRates(machine);
+  const rates = machine.kind === "gpu" ? gpuRates(machine) : cpuRates(machine, emitter);
   return { name, summary, ...(emitter && { emitter }), ...rates, machine };
 }
 
@@ -33,14 +34,21 @@ const aloneFromMemory = predicted(
   "one Zen 5 core reading 256 MB, measured; others assumed alike",
 );
 
-function cpuRates(machine: CpuMachine): Rates {
+/** Vector registers that a register tile leaves for its operands. */
+const operandRegisters = 4;
+
+function cpuRates(machine: CpuMachine, emitter: Target["emitter"]): Rates {
+  const { extensions } = machine;
   const ghz = machine.clockMhz.value / 1000;
   const lanes = machine.vectorBits.value / 32;
   const fma = machine.fmaPerCycle.value;
   return {
-    capabilities: new Set(machine.extensions),
+    capabilities: new Set([
+      ...extensions,
+      ...(emitter === "x64" ? x64Capabilities(extensions) : []),
+    ]),
     vectorBytes: machine.vectorBits.value / 8,
-    vectorRegisters: machine.vectorRegisters.value,
+    vectorRegisters: machine.vectorRegisters.value - operandRegisters,
     memory: cpuLevels(machine, ghz),
     f32FlopsPerNsPerCore: predicted(
       2 * lanes * fma * ghz,

@@ -39,6 +39,20 @@ describe("built-in machines", () => {
       }
     }
   });
+  it("offer programs of machine code what the general target of their features does", () => {
+    const named = machineFiles.filter((f) => f.emitter === "x64").map((f) => f.name);
+    expect(named).toEqual(["x86-64-v3", "x86-64-v4", "xeon-8480", "epyc-9654"]);
+    const general = ["x64-avx2", "x64-avx512", "x64-avx512-vnni", "x64-avx512-vnni"];
+    for (const [i, name] of named.entries()) {
+      const [own, like] = [targets.get(name)!, targets.get(general[i]!)!];
+      expect([...own.capabilities]).toEqual(expect.arrayContaining([...like.capabilities]));
+      expect([own.vectorBytes, own.vectorRegisters]).toEqual([
+        like.vectorBytes,
+        like.vectorRegisters,
+      ]);
+    }
+    expect(targets.get("neoverse-v2")!.capabilities.has("threads")).toBe(false);
+  });
   it("have distinct names, and nothing shadows another", () => {
     expect(targets.size).toBe(machineFiles.length + wasmTargets.length + x64Targets.length);
   });

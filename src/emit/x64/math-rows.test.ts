@@ -81,7 +81,7 @@ function errorUlp(found: number, want: number): number {
   return Math.abs(found - want) / unit;
 }
 
-const here = native.ok ? native.value.targets : [];
+const here = (native.ok ? native.value.targets : []).filter((t) => t.startsWith("x64"));
 const runs = here.flatMap((target) => mathRows.map((row) => ({ target, row })));
 
 describe("f32 functions", () => {

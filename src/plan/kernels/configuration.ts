@@ -51,6 +51,11 @@ const mostGrid = [2 ** 31 - 1, 65535, 65535] as const;
 
 type Launch = Omit<KernelConfiguration, "reasons" | "emitted">;
 
+/** Vector registers of a core, those that a tile leaves for operands among them. */
+export function registersOf({ machine, vectorRegisters }: Target): number {
+  return machine?.kind === "cpu" ? machine.vectorRegisters.value : vectorRegisters;
+}
+
 /** What the machine cannot take; empty: it can. */
 export function limitFaults(config: Launch, target: Target): readonly string[] {
   const { machine } = target;
@@ -69,7 +74,7 @@ function registerFaults({ tile, form, ...config }: Launch, target: Target): read
   if (form === "rows" || form === "elements") return [];
   if (!config.instructionTile) {
     const registers = (tile.m * tile.n * 4) / target.vectorBytes;
-    return above(registers, target.vectorRegisters, "accumulator registers");
+    return above(registers, registersOf(target), "accumulator registers");
   }
   const { m, n } = config.instructionTile;
   const [down, across] = [tile.m / m, tile.n / n];

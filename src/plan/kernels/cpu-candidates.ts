@@ -6,7 +6,7 @@
 import { invariant } from "../../support/invariant.ts";
 import type { CpuMachine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
-import type { Candidate, Tile } from "./configuration.ts";
+import { type Candidate, registersOf, type Tile } from "./configuration.ts";
 import { stepsFor, stepsOf } from "./plain-steps.ts";
 import { type Pace, price } from "./price.ts";
 import {
@@ -132,7 +132,7 @@ function vectorUnit({ depth }: KernelProblem, target: Target): CpuUnit {
     name: `register tiles of ${target.vectorBytes}-byte vectors`,
     flopsPerNs: target.f32FlopsPerNsPerCore.value,
     plain: true,
-    tiles: tiles.filter((t) => t.registers <= target.vectorRegisters),
+    tiles: tiles.filter((t) => t.registers <= registersOf(target)),
   };
 }
 
@@ -292,7 +292,7 @@ function passKernel(
     tile: { m: 1, n, k: 1 },
     unroll,
     sharedBytes: 0,
-    registersPerThread: Math.min(target.vectorRegisters, 2 * unroll),
+    registersPerThread: Math.min(registersOf(target), 2 * unroll),
     grid: gridOf(target, pieces),
     block: [1, 1, 1],
     vectorBytes: target.vectorBytes,

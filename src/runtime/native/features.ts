@@ -1,9 +1,12 @@
 /**
- * Which x86-64 targets this machine runs: the processor is asked (CPUID), the operating system for the
- * vector registers that it saves (XCR0), and one page is made executable and called, because a host may
- * forbid that.
+ * Which x86-64 targets this machine runs, those of named machines among them, by what their programs use:
+ * the processor is asked (CPUID), the operating system for the vector registers that it saves (XCR0), and
+ * one page is made executable and called, because a host may forbid that.
  */
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import type { Target } from "../../target/target.ts";
+import { dotsOfBrains, dotsOfBytes, wideVectors } from "../../target/x64-capabilities.ts";
 import { openNativeSystem } from "../ffi/koffi-system.ts";
 import type { NativeSystem } from "../ffi/native-system.ts";
 import { type Cpuid, withCpuid } from "./cpuid.ts";
@@ -44,6 +47,8 @@ const avx512: readonly Requirement[] = [{ leaf: 7, register: 1, bits: [16, 17, 3
 const vnni: readonly Requirement[] = [{ leaf: 7, register: 2, bits: [11] }];
 /** AVX512_BF16. */
 const brain: readonly Requirement[] = [{ leaf: 7, subleaf: 1, register: 0, bits: [5] }];
+/** Lanes of the widest dot products. */
+const widest = 16;
 /** Registers that the operating system saves: xmm and ymm; opmasks and all of zmm. */
 const [savesVectors, savesWide] = [0b110, 0b11100110];
 
@@ -64,11 +69,18 @@ function targetsOf({ ask, savedStates }: Cpuid): readonly string[] {
       (bit) => ((ask(asked.leaf, asked.subleaf)[asked.register]! >>> bit) & 1) === 1,
     );
   if (!avx2.every(has) || (savedStates & savesVectors) !== savesVectors) return [];
-  const wide = avx512.every(has) && (savedStates & savesWide) === savesWide;
-  if (!wide) return ["x64-avx2"];
-  const sums = vnni.every(has) ? ["x64-avx512-vnni"] : [];
-  const brains = sums.length > 0 && brain.every(has) ? ["x64-avx512-bf16"] : [];
-  return [...brains, ...sums, "x64-avx512", "x64-avx2"];
+  const isWide = avx512.every(has) && (savedStates & savesWide) === savesWide;
+  const demands = [
+    { asks: wideVectors, met: isWide },
+    { asks: dotsOfBytes(widest), met: isWide && vnni.every(has) },
+    { asks: dotsOfBrains(widest), met: isWide && brain.every(has) },
+  ];
+  const asked = (target: Target) => demands.filter((d) => target.capabilities.has(d.asks));
+  // What asks for most is the best; of those alike the general one stands first in the table.
+  return [...targets.values()]
+    .filter((t) => t.emitter === "x64" && asked(t).every((d) => d.met))
+    .sort((a, b) => asked(b).length - asked(a).length)
+    .map((t) => t.name);
 }
 
 function oldProcessor() {

@@ -7,14 +7,14 @@
  * (a figure may move by a factor of four). The named target stays one kind of core, so that its artifacts are the
  * same bytes wherever they are made. x86-64-v3 and -v4 are the levels for planning.
  */
+import type { Target } from "../target.ts";
 import {
-  byteProducts,
-  costlyHalves,
-  flushesSubnormals,
-  halfFactors,
-  halfLanes,
-  type Target,
-} from "../target.ts";
+  brainExtension,
+  avx2Extensions,
+  avx512Extensions,
+  vnniExtension,
+  x64Capabilities,
+} from "../x64-capabilities.ts";
 
 const measuredAvx2 = "read loops and multiply-adds on one 3.4 GHz Zen 3 core (2026)";
 /** Those that `npx tsx bench/correlation/fit-rates.ts` finds to rank schedules best. */
@@ -28,20 +28,13 @@ const shared =
   "what one core has of the 32 MB that eight share, rounded up: a chain of lines takes 16 ns each in 4 MB and 100 in 8 MB on a shared Zen 4 (2026)";
 const waiting = "twice the time of a byte on a Zen 5 core; from L2 that of a Zen 3 core";
 
-function multiplyAdds(f32Lanes: readonly number[]): readonly string[] {
-  return f32Lanes.flatMap((n) => [`fma.f32x${n}`, n === 4 ? "fma.f64x2" : `fma.f64x${n / 2}`]);
-}
+const wide = [...avx2Extensions, ...avx512Extensions];
 
 const avx512: Target = {
   name: "x64-avx512",
   summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ",
   emitter: "x64",
-  capabilities: new Set([
-    ...["avx512", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves, halfFactors],
-    flushesSubnormals,
-    ...[byteProducts, "vpdpwssd.i32x16"],
-    ...multiplyAdds([4, 8, 16]),
-  ]),
+  capabilities: new Set(x64Capabilities(wide)),
   vectorBytes: 64,
   vectorRegisters: 28,
   memory: [
@@ -119,7 +112,7 @@ const vnni: Target = {
   ...avx512,
   name: "x64-avx512-vnni",
   summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ, VNNI",
-  capabilities: new Set([...avx512.capabilities, ...[4, 8, 16].map((n) => `vpdpbusd.i32x${n}`)]),
+  capabilities: new Set(x64Capabilities([...wide, vnniExtension])),
 };
 
 /** And with those of bf16 of AVX512_BF16. */
@@ -127,19 +120,14 @@ const brain: Target = {
   ...vnni,
   name: "x64-avx512-bf16",
   summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ, VNNI, BF16",
-  capabilities: new Set([...vnni.capabilities, ...[4, 8, 16].map((n) => `vdpbf16ps.f32x${n}`)]),
+  capabilities: new Set(x64Capabilities([...wide, vnniExtension, brainExtension])),
 };
 
 const avx2: Target = {
   ...avx512,
   name: "x64-avx2",
   summary: "x86-64 machine code, AVX2, FMA, F16C, BMI2",
-  capabilities: new Set([
-    ...["avx2", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves, halfFactors],
-    flushesSubnormals,
-    ...[byteProducts, "vpdpwssd.i32x8"],
-    ...multiplyAdds([4, 8]),
-  ]),
+  capabilities: new Set(x64Capabilities(avx2Extensions)),
   vectorBytes: 32,
   vectorRegisters: 12,
   memory: [
