@@ -47,6 +47,8 @@ const graphs = ["src/graph", "test/differential/graph-transforms.test.ts"];
 const binding = ["src/runtime/bind-parameters.test.ts"];
 const threads = ["src/runtime/wasm"];
 const files = ["src/runtime/files"];
+const upperHalves = ["src/emit/x64/upper-halves.test.ts"];
+const controlWord = ["src/runtime/native/control-word.test.ts"];
 const lending = ["src/runtime/native/lent-runs.test.ts"];
 const artifacts = ["src/artifact"];
 const verdicts = ["src/verdict"];
@@ -57,6 +59,23 @@ const extraction = ["src/egraph/extract"];
 const rewriting = ["src/rewrite/rules.test.ts", "src/rewrite/families/derivations.test.ts"];
 
 export const plantedFaults: readonly PlantedFault[] = [
+  ...inFile("src/emit/x64/thread-code.ts", upperHalves, [
+    ['f.emit("vzeroupper").emit("vldmxcsr"', 'f.emit("vldmxcsr"', "no vzeroupper before the end"],
+    ['f.emit("vzeroupper").emit("sub"', 'f.emit("sub"', "no vzeroupper before a yield"],
+  ]),
+  ...inFile("src/emit/x64/kernel-context.ts", upperHalves, [
+    ['f.emit("vzeroupper");', "", "no vzeroupper before functions of the C library"],
+  ]),
+  ...inFile("src/emit/x64/thread-code.ts", controlWord, [
+    ["flushBits = 0x8040", "flushBits = 0", "subnormal numbers are computed with"],
+    ["flushBits = 0x8040", "flushBits = 0x0040", "results are not flushed"],
+    ["flushBits = 0x8040", "flushBits = 0x8000", "operands are not flushed"],
+    [
+      '"vldmxcsr", memory(contextPointer, threadBlock.savedControl)',
+      '"vldmxcsr", memory(contextPointer, threadBlock.control)',
+      "the caller's control word does not come back",
+    ],
+  ]),
   ...inFile(
     "src/emit/ptx/tile-emitter.ts",
     ["src/emit/ptx/emit-program.test.ts"],

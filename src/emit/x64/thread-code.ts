@@ -381,12 +381,9 @@ class ThreadWriter {
   /** Gives up the processor by a function of the system, and counts as a sleep that timed out. */
   #yield(): void {
     const { f } = this;
-    f.emit("sub", stackPointer, 40).emit(
-      "mov",
-      rax,
-      memory(contextPointer, threadBlock.yieldThread),
-    );
-    f.emit("callreg", rax).emit("add", stackPointer, 40).emit("mov", low(rax), timedOut);
+    f.emit("vzeroupper").emit("sub", stackPointer, 40);
+    f.emit("mov", rax, memory(contextPointer, threadBlock.yieldThread)).emit("callreg", rax);
+    f.emit("add", stackPointer, 40).emit("mov", low(rax), timedOut);
   }
 
   /** Saves what the C caller wants kept, aligns the stack, sets the control word. */
