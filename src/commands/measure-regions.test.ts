@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { compileModel } from "../compile.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { noWeights } from "../interp/graph.ts";
+import { nativeTargets } from "../runtime/create-session.ts";
 import { openAppendLog } from "../runtime/files/append-log.ts";
 import { printSchedule } from "../schedule/directive-text.ts";
 import { TrialStore } from "../store/trial-store.ts";
@@ -31,24 +32,36 @@ function unwrap<T>(result: Result<T>): T {
 
 const target = targets.get("wasm")!;
 
-it("a budget measures alternatives and keeps them as trials", async () => {
-  const model = join(folder, "model.onnx");
-  writeFileSync(model, sampleModel(48));
-  const args = { model, target: "wasm", shape: ["M=1..64"], state: [], threads: 1, budget: 60 };
-  const context = {
-    now: () => performance.now(),
-    progress: () => {},
-    interrupted: () => new AbortController().signal,
-  };
-  const { data } = unwrap(await optimizeModel(args, context));
-  const found = data.measured as { schedules: number; regions: number };
-  expect(found.regions).toBe(1);
-  const store = new TrialStore(openAppendLog(defaultStorePath()));
-  const { trials } = unwrap(store.read());
-  const measured = trials.filter((t) => t.verdict.kind === "measured");
-  expect(measured.length).toBe(found.schedules);
-  expect(trials.filter((t) => t.verdict.kind !== "estimated").length).toBeGreaterThan(1);
-}, 120_000);
+const machineCode = nativeTargets()[0];
+
+it.each(["wasm", ...(machineCode ? [machineCode] : [])])(
+  "a budget measures alternatives and keeps them as trials: %s",
+  async (name) => {
+    const model = join(folder, "model.onnx");
+    writeFileSync(model, sampleModel(48));
+    const args = { model, target: name, shape: ["M=1..64"], state: [], threads: 1, budget: 60 };
+    const context = {
+      now: () => performance.now(),
+      progress: () => {},
+      interrupted: () => new AbortController().signal,
+    };
+    const { data } = unwrap(await optimizeModel(args, context));
+    const found = data.measured as { schedules: number; regions: number };
+    expect(found.regions).toBe(1);
+    const store = new TrialStore(openAppendLog(defaultStorePath()));
+    const { trials } = unwrap(store.read());
+    const own = trials.filter((t) => t.subject.target === name);
+    const measured = own.filter((t) => t.verdict.kind === "measured");
+    // Machine code's trials say what its emitter counted of each kernel.
+    for (const { emitted } of measured) {
+      if (name === "wasm") expect(emitted).toBeUndefined();
+      else expect(emitted!.every((k) => k.spills >= k.vectorSpills)).toBe(true);
+    }
+    expect(measured.length).toBe(found.schedules);
+    expect(own.filter((t) => t.verdict.kind !== "estimated").length).toBeGreaterThan(1);
+  },
+  120_000,
+);
 
 it("a measured schedule is taken whatever the prices say", () => {
   const graph = unwrap(parseGraph("graph g(x: f32[40, 30]) -> (y) { y = neg(x) : f32[40, 30] }"));

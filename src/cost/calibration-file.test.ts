@@ -46,6 +46,16 @@ it("reads what it wrote, and the samples fit to the same again", () => {
   expect(checkPlace(read.value, place, "f.json")).toBeUndefined();
 });
 
+it("keeps what an emitter counted", () => {
+  const counted = { spills: 2, reloads: 1 };
+  const emitted = samples.map((s) => ({
+    ...s,
+    regions: s.regions.map((w) => ({ ...w, counted })),
+  }));
+  const read = parseCalibration(printCalibration({ ...file, samples: emitted }), "f.json");
+  expect(read.ok && read.value.samples).toEqual(emitted);
+});
+
 it.each([
   ["no JSON", "{", "it is not JSON"],
   ["another form", changed((f) => (f.schema = "x")), "schema"],

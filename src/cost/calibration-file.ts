@@ -37,6 +37,7 @@ const workRow = z.strictObject({
   traffic: z.array(
     z.array(z.strictObject({ bytes: amount, scattered: amount, written: amount, jumps: amount })),
   ),
+  counted: z.strictObject({ spills: amount, reloads: amount }).exactOptional(),
 });
 
 const sampleRow = z.strictObject({

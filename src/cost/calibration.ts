@@ -12,6 +12,7 @@ import type { Target } from "../target/target.ts";
 import { type CostSample, fitCore, priceSample } from "./calibrated.ts";
 import { codeFeatures } from "./code-features.ts";
 import { type CoreFigures, coreFigures } from "./core-figures.ts";
+import { countedSample } from "./counted-work.ts";
 import type { CodeWork } from "./mix-price.ts";
 import { fitResidual, type ResidualModel, residualOf } from "./residual-trees.ts";
 
@@ -97,13 +98,15 @@ interface Judged {
 /** By candidate, what was found on the workloads of one fold. */
 type Fold = readonly (readonly Judged[])[];
 
+/** Fits learn from the spills that were counted; they are judged by prices of what nobody has emitted yet. */
 export function calibrate(samples: readonly CostSample[], start: CoreFigures): Calibration {
   invariant(samples.length > 0, () => "a calibration without samples");
+  const counted = samples.map(countedSample);
   const foldOf = foldsOf(samples);
   const judged: Fold[] = [];
   for (let fold = 0; fold < folds; fold++) {
     const isOut = (s: CostSample): boolean => foldOf.get(s.workload) === fold;
-    const inside = samples.filter((s) => !isOut(s));
+    const inside = counted.filter((s) => !isOut(s));
     const outside = samples.filter(isOut);
     if (inside.length === 0 || outside.length === 0) continue;
     const models = modelsOf(inside, start);
@@ -111,11 +114,11 @@ export function calibrate(samples: readonly CostSample[], start: CoreFigures): C
   }
   const best = bestOf(judged);
   const { fitted, trust } = candidates[best]!;
-  const core = fitted ? fitCore(samples, { start, ...fit }) : start;
+  const core = fitted ? fitCore(counted, { start, ...fit }) : start;
   const after = judged.flatMap((fold) => fold[best]!);
   return {
     core,
-    ...(trust > 0 && { residual: fitResidual(samples, core) }),
+    ...(trust > 0 && { residual: fitResidual(counted, core) }),
     trust,
     sigma: Math.sqrt(meanOf(after.map((j) => j.variance))),
     heldOut: heldOut(

@@ -32,6 +32,8 @@ export interface CodeWork {
   readonly runs: readonly CodeRun[];
   /** By statement, by level of memory. */
   readonly traffic: readonly (readonly LevelTraffic[])[];
+  /** Vectors on the stack and operands loaded again, as the emitter counted them; absent: nothing was emitted. */
+  readonly counted?: { readonly spills: number; readonly reloads: number };
 }
 
 export interface CodePrice {

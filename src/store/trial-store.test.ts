@@ -73,6 +73,17 @@ describe("trial records", () => {
     }
   });
 
+  it("hold what the emitter counted, and those without it are read as before", () => {
+    const plain = measured(1);
+    expect(JSON.parse(printTrial(plain))).not.toHaveProperty("emitted");
+    const emitted = [{ kernel: "k", spills: 3, vectorSpills: 1, reloads: 2 }];
+    const trial = { ...plain, emitted };
+    expect(parseTrial(printTrial(trial), "line")).toEqual(ok(trial));
+    expect(trial.key).toBe(plain.key);
+    const negative = { ...plain, emitted: [{ ...emitted[0]!, spills: -1 }] };
+    expect(parseTrial(printTrial(negative), "line").ok).toBe(false);
+  });
+
   it("have one key for one subject, however its fields are ordered", () => {
     const reordered = Object.fromEntries(Object.entries(subject).reverse()) as typeof subject;
     expect(keyOf(reordered)).toBe(keyOf(subject));

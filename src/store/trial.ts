@@ -104,6 +104,14 @@ const verdictRow = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("measured"), agreement: agreementRow, timing: timingRow }),
 ]);
 
+/** For want of registers: values on the stack, the vectors among them, operands loaded again. */
+const kernelRow = z.strictObject({
+  kernel: z.string(),
+  spills: z.number().int().min(0),
+  vectorSpills: z.number().int().min(0),
+  reloads: z.number().int().min(0),
+});
+
 const trialRow = z.strictObject({
   schema: z.literal(trialSchema),
   key: z.string(),
@@ -114,6 +122,8 @@ const trialRow = z.strictObject({
   schedule: z.string(),
   /** Hash of the program's text. */
   program: z.string(),
+  /** What the emitter of machine code counted of each kernel; absent in older records and where nobody counted. */
+  emitted: z.array(kernelRow).optional(),
   verdict: verdictRow,
 });
 

@@ -13,6 +13,7 @@ import { regionClass, regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { describeRunner, runsHere } from "../../runtime/create-session.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
+import type { KernelCounts } from "../../runtime/native/emitted-counts.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { isByTf32 } from "../../schedule/products/tf32.ts";
 import { tileFactors } from "../../schedule/states/tile-factors.ts";
@@ -305,10 +306,17 @@ export function estimateOf({ price }: CompiledRegion) {
   return { lowNs: price.boundNs, highNs: price.estimateNs, model: "analytical" };
 }
 
+/** How a candidate was run, and what is known of its code. */
+interface HowRun {
+  readonly threads: number;
+  readonly protocol: string;
+  readonly emitted?: readonly KernelCounts[];
+}
+
 export function trialOf(
   { region, program, schedule }: Candidate,
   { verdict, symbols }: Evaluation,
-  how: { readonly threads: number; readonly protocol: string } = { threads, protocol },
+  how: HowRun = { threads, protocol },
 ): Trial {
   const { device, engine } = describeRunner(targets.get(program.target)!);
   const types = [...region.tensors.values()].filter((t) => t.role !== "local");
@@ -327,6 +335,7 @@ export function trialOf(
     region: region.name,
     schedule,
     program: `sha256:${sha256Text(printProgram(program))}`,
+    ...(how.emitted && how.emitted.length > 0 && { emitted: [...how.emitted] }),
     verdict,
   });
 }

@@ -13,6 +13,7 @@ import { regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { describeProtocol } from "../../runtime/measure/sampling.ts";
+import { emittedCounts } from "../../runtime/native/emitted-counts.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { decideSchedule } from "../../schedule/legality/legality.ts";
@@ -128,7 +129,8 @@ class Contest {
     const shared = this.#shared;
     const evaluation = await evaluate(candidate, this.#bench, { estimate, measuring, shared });
     const { threads } = this.#bench;
-    const how = { threads, protocol: describeProtocol(protocol) };
+    const emitted = emittedCounts(candidate.program, this.#target);
+    const how = { threads, protocol: describeProtocol(protocol), emitted };
     this.#trials.push(trialOf(candidate, evaluation, how));
     if (evaluation.verdict.kind === "measured") this.#measured++;
     return evaluation;

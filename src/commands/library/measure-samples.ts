@@ -4,7 +4,7 @@
  * of its region. In: a target and how much to measure. Out: the code of each as figures, with its time.
  */
 import type { StoredSample } from "../../cost/calibration-file.ts";
-import { codeWork } from "../../cost/mix-price.ts";
+import { type CodeWork, codeWork } from "../../cost/mix-price.ts";
 import { priceRegion } from "../../cost/region-price.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
@@ -13,6 +13,7 @@ import type { Region } from "../../region/nest.ts";
 import { regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { describeProtocol } from "../../runtime/measure/sampling.ts";
+import { emittedCounts, type KernelCounts } from "../../runtime/native/emitted-counts.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
@@ -170,5 +171,13 @@ function makeCandidate(region: Region, schedule: Schedule, target: Target) {
     schedule: printSchedule(schedule),
     tiles: tileFactors(schedule),
   };
-  return { candidate, work: codeWork(legal.value, kernels.value, target) };
+  const work = codeWork(legal.value, kernels.value, target);
+  return { candidate, work: withCounts(work, emittedCounts(candidate.program, target)) };
+}
+
+/** Of floats and vectors: what an address costs that left its register is not what the fit asks about. */
+function withCounts(work: CodeWork, kernels: readonly KernelCounts[]): CodeWork {
+  if (kernels.length === 0) return work;
+  const sum = (of: "vectorSpills" | "reloads"): number => kernels.reduce((n, k) => n + k[of], 0);
+  return { ...work, counted: { spills: sum("vectorSpills"), reloads: sum("reloads") } };
 }

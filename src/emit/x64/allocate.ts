@@ -34,6 +34,8 @@ export interface AllocatedFunction {
   readonly frameBytes: number;
   /** Registers that had to go to the stack. */
   readonly spills: number;
+  /** Those of them for vectors and floats. */
+  readonly vectorSpills: number;
   /** Constants whose load was moved to their uses, and operands that are loaded once more. */
   readonly reloads: number;
 }
@@ -80,6 +82,7 @@ class Allocator {
   #nextRegister: number;
   #frameBytes: number;
   #spills = 0;
+  #vectorSpills = 0;
   #reloads = 0;
   #isSplit = false;
   #isReloaded = false;
@@ -213,6 +216,7 @@ class Allocator {
       slots.set(id, { kind: "memory", base: gpr(4), scale: 1, disp: this.#frameBytes });
       this.#frameBytes += bytes;
       this.#spills++;
+      if (register.class === "vec") this.#vectorSpills++;
     }
     const body: PlacedInstruction[] = [];
     const accesses: Access[] = [];
@@ -373,6 +377,7 @@ class Allocator {
       placeOf,
       frameBytes: this.#frameBytes,
       spills: this.#spills,
+      vectorSpills: this.#vectorSpills,
       reloads: this.#reloads,
     };
   }

@@ -30,6 +30,8 @@ export interface FunctionReport {
   readonly end: number;
   /** Values kept on the stack, and constants loaded again at their uses, for want of registers. */
   readonly spills: number;
+  /** Of the values on the stack, vectors and floats. */
+  readonly vectorSpills: number;
   readonly reloads: number;
   readonly frameBytes: number;
 }
@@ -87,7 +89,7 @@ class Linker {
   add(code: FunctionCode): void {
     this.#align(functionAlignment);
     const allocated = allocateRegisters(code, this.#file);
-    const { spills, reloads } = allocated;
+    const { spills, vectorSpills, reloads } = allocated;
     const calls = code.body.some((i) => i.calls);
     const frame = allocated.frameBytes > 0 || calls ? alignedFrame(allocated.frameBytes) : 0;
     const start = this.#length;
@@ -96,7 +98,8 @@ class Linker {
     if (frame > 0) this.#put({ op: "sub", operands: [stackPointer, immediate(frame)] });
     const places = this.#addBody(allocated, frame);
     const end = this.#length;
-    this.#functions.push({ name: code.name, start, end, spills, reloads, frameBytes: frame });
+    const counts = { spills, vectorSpills, reloads, frameBytes: frame };
+    this.#functions.push({ name: code.name, start, end, ...counts });
     code.marks.forEach(({ at, text }, i) => {
       const from = places[allocated.placeOf[at]!] ?? end;
       const next = code.marks[i + 1];
