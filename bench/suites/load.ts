@@ -41,7 +41,7 @@ const places = ["here", "first"] as const;
 export const loadSuite: Suite = {
   name: "load",
   summary: "an artifact's load and first run against onnxruntime's, in fresh processes",
-  targets: ["cpu", "wasm"],
+  targets: ["cpu", "wasm", "x64-avx512-vnni", "x64-avx512", "x64-avx2"],
   peers: onnxruntimePeers.filter((p) => p.name === peerName),
   ownClock: "wall",
   load: async ({ target, threads }) => {

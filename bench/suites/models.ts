@@ -9,13 +9,14 @@ import { ortNodeRuntime } from "../sessions/ort-node.ts";
 import { ortWebRuntime } from "../sessions/ort-web.ts";
 import { wavetileRuntime } from "../sessions/wavetile.ts";
 import { modelCases } from "./model-cases.ts";
+import { summariseModels } from "./model-summary.ts";
 import { onnxruntimePeers } from "./onnxruntime-peers.ts";
 import type { Suite } from "./suite.ts";
 
 export const modelsSuite: Suite = {
   name: "models",
   summary: "real models against onnxruntime-web and onnxruntime-node",
-  targets: ["wasm", "cpu", "x64-avx512", "x64-avx2"],
+  targets: ["wasm", "cpu", "x64-avx512-vnni", "x64-avx512", "x64-avx2"],
   peers: onnxruntimePeers,
   takesBatch: true,
   load: async ({ threads, target, batch }) => {
@@ -24,6 +25,7 @@ export const modelsSuite: Suite = {
     const versions = [ours, peer].map(({ name, version }) => [name, version]);
     return {
       versions: Object.fromEntries(versions),
+      summarise: summariseModels,
       ...modelCases([ours, peer], batch === undefined ? modelTable : atBatch(modelTable, batch)),
     };
   },

@@ -46,7 +46,7 @@ const cli = fileURLToPath(new URL("../../dist/cli.js", import.meta.url));
 export const optimizeSuite: Suite = {
   name: "optimize",
   summary: "wavetile optimize as a process of the built package, against the time it may take",
-  targets: ["wasm", "cpu"],
+  targets: ["wasm", "cpu", "x64-avx512-vnni", "x64-avx512", "x64-avx2"],
   peers: [],
   load: async ({ target: asked }) => {
     const name = asked === "cpu" ? (runnableTargets().names[0] ?? asked) : asked;
