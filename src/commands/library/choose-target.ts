@@ -84,8 +84,9 @@ export function chooseTarget(
 function noProgram(targetNames: readonly string[], wanted: string, { gpu }: Here): Diagnostic {
   if (gpu && !gpu.ok) return gpu.diagnostics[0]!;
   const asked = wanted === "auto" ? "that runs here" : `for target ${spelled(wanted)}`;
+  const named = targets.has(wanted) ? wanted : "cpu";
   return diagnostic("CLI002", `the artifact has no program ${asked}`, {
-    help: `it has ${targetNames.join(", ")}; optimize the model for another target`,
+    help: `it has ${targetNames.join(", ")}; programs are made from the model: wavetile optimize MODEL.onnx --target ${named} -o FILE.wt`,
   });
 }
 

@@ -132,7 +132,8 @@ export function tryLoad(
     return started;
   }
   const { face, session } = started.value;
-  return ok(new LoadedModel(face, session, release), started.warnings);
+  const { warnings } = started;
+  return ok(new LoadedModel(face, session, release, warnings), warnings);
 }
 
 /**

@@ -15,6 +15,7 @@ import { type Tensor, tensorBytes } from "../../semantics/tensor.ts";
 import {
   contain,
   containLater,
+  type Diagnostic,
   diagnostic,
   fail,
   ok,
@@ -52,6 +53,8 @@ export interface ModelFace {
 export class LoadedModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** What loading had to say: why WebAssembly runs in place of machine code, for one. */
+  readonly warnings: readonly Diagnostic[];
   readonly #session: RunningModel;
   readonly #release: (() => void) | undefined;
   /** The model's names to the graph's and back. */
@@ -62,7 +65,13 @@ export class LoadedModel {
   #disposed = false;
 
   /** @param release what the session stands on, given back after it */
-  constructor({ start: { meta }, ports }: ModelFace, session: RunningModel, release?: () => void) {
+  constructor(
+    { start: { meta }, ports }: ModelFace,
+    session: RunningModel,
+    release?: () => void,
+    warnings: readonly Diagnostic[] = [],
+  ) {
+    this.warnings = warnings;
     this.#session = session;
     this.#release = release;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));

@@ -384,7 +384,7 @@ export function startSession(
   { pool, gpu }: SessionPlace = {},
 ): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
-  if (!isGpu && !runsHere(target)) return fail(notHere(target.name));
+  if (!isGpu && !runsHere(target)) return fail(notHere(target));
   const { meta, program, weight, whole, arena, forget } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
   const title = (name: string) => titles.get(name) ?? name;
@@ -402,9 +402,14 @@ export function startSession(
   });
 }
 
-function notHere(name: string): Diagnostic {
-  return diagnostic("CLI006", `programs for target ${name} do not run here`, {
+function notHere({ name, emitter }: Target): Diagnostic {
+  const { names, reasons } = runnableTargets();
+  // Where there is no machine code at all the processor may be as good as any.
+  const why = emitter === "x64" ? reasons : [];
+  const because = why.length > 0 ? `: ${why.map((d) => d.message).join(", ")}` : "";
+  return diagnostic("CLI006", `programs for target ${name} do not run here${because}`, {
     at: "--target",
-    help: `here run ${runnableTargets().names.join(", ") || "none: this engine has no SIMD"}; see wavetile targets`,
+    notes: why.flatMap((d) => [`${d.code}: ${d.message}`, ...(d.help ? [d.help] : [])]),
+    help: `here run ${names.join(", ") || "none: this engine has no SIMD"}; see wavetile targets`,
   });
 }
