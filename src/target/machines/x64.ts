@@ -9,9 +9,9 @@
  */
 import type { Target } from "../target.ts";
 import {
-  brainExtension,
   avx2Extensions,
   avx512Extensions,
+  brainExtension,
   vnniExtension,
   x64Capabilities,
 } from "../x64-capabilities.ts";
