@@ -54,7 +54,7 @@ const efforts: readonly Effort[] = [
 ];
 
 /** Work units of a question with multiplied facts: some ten milliseconds. */
-const workOfProducts = 16_000;
+const workOfProducts = 40_000;
 
 interface Known {
   /** Exclusive upper end; undefined for parameters, whose range is constant. */
