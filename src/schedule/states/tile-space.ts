@@ -484,7 +484,7 @@ export class TileSpace {
     else found.push(tile);
   }
 
-  /** Reads that stride along the lane are packed when they are weights whose blocks the loop walks whole. */
+  /** Reads that stride along the lane, or end within a vector, are packed when they are weights whose blocks the loop walks whole. */
   #packings(lane: number, width: number): readonly PackedAxis[] {
     const loop = this.figures.loops[lane]!;
     const found = new Map<string, PackedAxis>();
@@ -495,7 +495,9 @@ export class TileSpace {
       if (tensor?.role !== "weight" || access.guard.length > 0) continue;
       const axis = access.index.findIndex((e) => fillsBlocks(e, loop.name, width));
       const last = axis === access.index.length - 1;
-      const strided = axis >= 0 && (!last || 4 * loop.extent >= longRowBytes);
+      // Lanes past the end of rows find zeros in panels, and what is left of a row is a whole vector.
+      const isRagged = loop.constant && loop.extent % this.lanes !== 0;
+      const strided = axis >= 0 && (!last || 4 * loop.extent >= longRowBytes || isRagged);
       const figures = this.figures.accesses[this.#statement.reads.indexOf(access)]!;
       const elsewhere = figures.axes.some((a, i) => i !== axis && a.steps[lane] !== 0);
       const inFinish = this.#statement.finishReads.some((r) => r.tensor === access.tensor);
