@@ -41,6 +41,7 @@ import {
   type ChosenSchedules,
   chooseSchedules,
 } from "./schedule/choice/choose-schedules.ts";
+import { turnsFor } from "./schedule/choice/choose-turns.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { repeatsSteps } from "./schedule/prepare-graph.ts";
 import { warnOfOpenLoops } from "./schedule/products/open-loops.ts";
@@ -197,9 +198,11 @@ export function scheduleGraph(
   };
   const codePrice = (scheduled: ScheduledRegion): number | undefined =>
     codePriceOf(scheduled, target, prices)?.estimateNs;
+  const layouts = layoutsFor(pricing, options.solver);
   const formed = regionsOf(nests.value, {
     layOut: inTurn(
-      layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
+      layouts && turnsFor(pricing, layouts),
+      layouts ?? blockRegions(pricing),
       chainsFor({
         ...pricing,
         threads,

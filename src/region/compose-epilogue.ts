@@ -209,7 +209,7 @@ function joinOrigins(a: Statement, b: Statement): string {
 }
 
 /** The expressions of the writes over the body's values and the finish reads. */
-function finishOf({ finish, body }: Statement): readonly ScalarExpr[] {
+export function finishOf({ finish, body }: Statement): readonly ScalarExpr[] {
   return finish ?? body.map((e, i) => argument(i, e.dtype));
 }
 
@@ -250,12 +250,12 @@ export function dropWrites(statement: Statement, tensors: ReadonlySet<string>): 
 }
 
 /** Drops reads that no body uses. */
-function pruneReads(statement: Statement): Statement {
+export function pruneReads(statement: Statement): Statement {
   const { kept, renumber } = usedArguments(statement.body, statement.reads, 0);
   return { ...statement, reads: kept, body: statement.body.map(renumber) };
 }
 
-function pruneFinishReads(statement: Statement): Statement {
+export function pruneFinishReads(statement: Statement): Statement {
   const first = statement.body.length;
   const { kept, renumber } = usedArguments(statement.finish!, statement.finishReads, first);
   return { ...statement, finishReads: kept, finish: statement.finish!.map(renumber) };
