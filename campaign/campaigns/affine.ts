@@ -11,10 +11,8 @@ import { questions } from "../../bench/isl/questions.ts";
 import { exitCodes, Refusal } from "../../bench/refusal.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { fixedCases } from "../affine/fixed-cases.ts";
-import type { Campaign, Finding } from "../campaign.ts";
-
-/** Unknown answers that are allowed: this share of all, and a few in a short run. */
-const mostUnknown = { share: 1 / 200, few: 2 };
+import type { Campaign } from "../campaign.ts";
+import { UnknownTally } from "../unknown-answers.ts";
 
 export const affine: Campaign = {
   name: "affine",
@@ -27,11 +25,11 @@ export const affine: Campaign = {
     const missing = prepareIsl(false);
     if (missing !== undefined) throw new Refusal(missing, exitCodes.environment);
     const driver = new IslDriver();
-    const tally = { asked: 0, unknown: 0 };
+    const tally = new UnknownTally();
     const fixed = fixedCases();
     return async (seed) => {
       const own = fixed[seed];
-      return counted(await (own ? own(driver) : randomTrial(driver, seed)), tally);
+      return tally.count(await (own ? own(driver) : randomTrial(driver, seed)));
     };
   },
 };
@@ -40,20 +38,4 @@ function randomTrial(driver: IslDriver, seed: number): Promise<Judgement> {
   const rng = new Rng(seed);
   const question = rng.pick(questions);
   return judge(driver, question, question.draw(rng));
-}
-
-interface UnknownTally {
-  asked: number;
-  unknown: number;
-}
-
-/** An unknown answer is a skip while they are few. */
-function counted(found: Judgement, tally: UnknownTally): Finding {
-  tally.asked++;
-  if (found.kind !== "unknown") return found;
-  tally.unknown++;
-  const { share, few } = mostUnknown;
-  if (tally.unknown <= few + share * tally.asked) return { kind: "skipped", reason: found.reason };
-  const rate = `${tally.unknown} of ${tally.asked} answers are unknown`;
-  return { kind: "failed", reason: `${rate}; the last: ${found.reason}` };
 }

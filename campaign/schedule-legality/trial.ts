@@ -63,6 +63,8 @@ export interface Outcome {
   readonly kind: Verdict["kind"];
   readonly directives: readonly TreeDirective[];
   readonly trouble?: string;
+  /** The trouble is that loops were not made within the work that they may take. */
+  readonly isUnknown?: true;
 }
 
 export function tryKernel(kernel: Kernel, seed: number): Outcome {
@@ -75,6 +77,7 @@ const shareOfLoops = 0.25;
 class Trial {
   readonly #kernel: Kernel;
   readonly #rng: Rng;
+  #isUnknown = false;
   #plan: Plan;
   #instances: readonly brute.Located[];
   #pairs: readonly brute.Pair[];
@@ -108,6 +111,7 @@ class Trial {
       kind: verdict.kind,
       directives: this.#used,
       ...(trouble !== undefined && { trouble }),
+      ...(this.#isUnknown && { isUnknown: true as const }),
     };
   }
 
@@ -175,7 +179,10 @@ class Trial {
     const { nest, tree } = this.#plan;
     const { statements } = nest;
     const made = generateLoops({ statements, tree });
-    if (made.kind === "unknown") return `loops are unknown: ${made.reason}`;
+    if (made.kind === "unknown") {
+      this.#isUnknown = true;
+      return `loops are unknown: ${made.reason}`;
+    }
     const order = executeTree(tree, this.#domain(), { statements }).map(instanceKey);
     const visited = runLoops(made.value, {}).map(instanceKey);
     return order.join() === visited.join() ? undefined : `wrong loops ${printLoops(made.value)}`;
