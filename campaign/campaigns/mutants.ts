@@ -35,6 +35,9 @@ const copied = [
 /** A planted fault may make a loop endless: a run that takes so much longer counts as caught. */
 const endless = { atLeastMs: 60_000, timesClean: 8 } as const;
 const cleanLimitMs = 300_000;
+/** CI has run all tests on the tree as it is right before, so that none of them is run on it once more. */
+const isTested = process.env.TREE_IS_TESTED === "true";
+const tested: TestRun = { outcome: "passed", ms: cleanLimitMs / endless.timesClean };
 const atOnce = 2;
 
 export const mutants: Campaign = {
@@ -57,7 +60,9 @@ async function open(): Promise<Trial> {
     const tree = free.pop()!;
     try {
       const key = fault.tests.join(" ");
-      const known = clean.get(key) ?? runTests(tree, fault.tests, cleanLimitMs);
+      const known =
+        clean.get(key) ??
+        (isTested ? Promise.resolve(tested) : runTests(tree, fault.tests, cleanLimitMs));
       clean.set(key, known);
       const { outcome, ms } = await known;
       if (outcome !== "passed") {

@@ -404,7 +404,7 @@ export function startSession(
 
 function notHere({ name, emitter }: Target): Diagnostic {
   const { names, reasons } = runnableTargets();
-  // Where there is no machine code at all the processor may be as good as any.
+  // Reasons are of machine code: WebAssembly is missing for others.
   const why = emitter === "x64" ? reasons : [];
   const because = why.length > 0 ? `: ${why.map((d) => d.message).join(", ")}` : "";
   return diagnostic("CLI006", `programs for target ${name} do not run here${because}`, {
