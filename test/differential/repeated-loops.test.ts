@@ -166,6 +166,26 @@ it("a branch of the whole model runs alone: the other's index may be out of rang
   );
 });
 
+it("branches of each kind of element", async () => {
+  const b = new GraphBuilder("kinds");
+  const kinds = ["f32", "f64", "i64", "i32", "u8", "bool"] as const;
+  const c = b.input("c", tensorType("bool"));
+  const given = kinds.map((dtype) => b.input(dtype, tensorType(dtype, 5)));
+  const ports = kinds.map((dtype) => ({ name: `of ${dtype}`, type: tensorType(dtype, 5) }));
+  const kept = b.subgraph("kept", ports, (_, values) => values);
+  const turned = b.subgraph("turned", ports, (w, values) =>
+    values.map((v) => w.node("reverse", [v], { axes: [0] })),
+  );
+  const graph = b.finish(b.nodes("if", [c, ...given], { then: kept, else: turned }));
+  const values = kinds.map((dtype) =>
+    refTensor(dtype, [5], dtype === "bool" ? [1, 1, 0, 0, 0] : [1, 2, 3, 4, 200]),
+  );
+  await check(
+    graph,
+    [true, false].map((chosen) => [truth(chosen), ...values]),
+  );
+});
+
 it("a loop that nothing ends is given up (RUN007)", async () => {
   const b = new GraphBuilder("endless");
   const x = b.input("x", tensorType("f32", 200, 200));
