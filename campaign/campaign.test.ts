@@ -6,7 +6,7 @@ import { Refusal } from "../bench/refusal.ts";
 import { checkNests } from "../src/interp/check-nests.ts";
 import { Rng } from "../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "./campaign.ts";
-import { spread } from "./campaigns/mutants.ts";
+import { nearestFirst, spread } from "./campaigns/mutants.ts";
 import { readCampaignCommandLine } from "./command-line.ts";
 import { plantedFaults } from "./planted-faults.ts";
 import { randomGraph } from "./random-graph.ts";
@@ -53,6 +53,20 @@ describe("runCampaign", () => {
       expect(closingLine({ ...tally, skipped: 0 })).toBe("2 passed, 2 failed");
     },
   );
+});
+
+describe("the tests that have to catch a fault", () => {
+  const exists = (path: string): boolean => path !== "src/schedule/choice/b.test.ts";
+  const tests = ["src/schedule", "src/lower/x.test.ts"];
+  test.each([
+    ["src/schedule/choice/a.ts", ["src/schedule/choice/a.test.ts"], ["src/schedule/choice"]],
+    ["src/schedule/choice/b.ts", ["src/schedule/choice"]],
+    ["src/schedule/a.ts", ["src/schedule/a.test.ts"]],
+    ["src/lower/x.ts"],
+    ["src/scheduled-graph.ts"],
+  ])("run from those nearest to it to all: %s", (file, ...first) => {
+    expect(nearestFirst({ file, tests }, exists)).toEqual([...first, tests]);
+  });
 });
 
 describe("readCampaignCommandLine", () => {

@@ -95,6 +95,8 @@ export interface CompileOptions extends SchedulingOptions {
    * added to: parts of one model repeat. It decides how long this takes, not what comes out.
    */
   readonly memory?: SchedulingMemory;
+  /** Proves the program; default: validateProgram. What it does not refuse is taken as proved. */
+  readonly prove?: typeof validateProgram;
   /** Launches in a row start while the one before still runs; default: where the target can. */
   readonly overlap?: boolean;
   /** Called with the regions once their schedules stand; again where the program is refused and others take their place. */
@@ -223,7 +225,7 @@ function competitorOf(
 }
 
 function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: SchedulingMemory) {
-  const { target, measured, onPass = () => {} } = options;
+  const { target, measured, onPass = () => {}, prove = validateProgram } = options;
   // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
   const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);
   if (!given.ok) return given;
@@ -240,7 +242,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
     const plan = lowerProgram(lowering, target);
     if (!plan.ok) return plan;
     onPass("validate");
-    const valid = validateProgram(plan.value.program, { proved: memory.proved });
+    const valid = prove(plan.value.program, { proved: memory.proved });
     if (!valid.ok) return fail(notProved(valid.diagnostics));
     const found = { from, model, regions, regionRequires, certificate: choice.certificate };
     const nests = nestsWithSteps(lowering);

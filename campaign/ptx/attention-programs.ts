@@ -3,7 +3,6 @@
  * an `attend` schedule: what assembling, counting and planting faults work on.
  */
 
-import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph, ValueId } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
@@ -11,7 +10,6 @@ import { noWeights } from "../../src/interp/graph.ts";
 import { lowerRegionProgram } from "../../src/lower/region-program.ts";
 import type { Program } from "../../src/program/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
-import { validateProgram } from "../../src/program/validate/validate.ts";
 import { buildNests } from "../../src/region/builders/build-nests.ts";
 import { coalesceRegion } from "../../src/region/coalesce.ts";
 import { type LayOut, regionsOf } from "../../src/region/regions-of.ts";
@@ -22,6 +20,7 @@ import type { ScheduledRegion } from "../../src/schedule/scheduled-region.ts";
 import { constant, type IndexLike, toIndex } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
+import { Making } from "./making.ts";
 
 export interface AttentionCase {
   readonly heads: number;
@@ -136,19 +135,19 @@ export function attentionOf(graph: Graph, how: string): ScheduledRegion {
   return take(applySchedule(region, take(parseSchedule(text))));
 }
 
-/** Proved. */
-export function attentionProgram(scheduled: ScheduledRegion): Program {
+/** Proved, unless it is made otherwise. */
+export function attentionProgram(scheduled: ScheduledRegion, making = new Making()): Program {
   const { program } = take(lowerRegionProgram(scheduled, targets.get("h200")!));
-  return take(validateProgram(program));
+  return take(making.prove(program));
 }
 
-export function attentionText(c: AttentionCase): string {
-  return printProgram(attentionProgram(attentionRegion(c)));
+export function attentionText(c: AttentionCase, making?: Making): string {
+  return printProgram(attentionProgram(attentionRegion(c), making));
 }
 
 /** All kernels of attention as the search schedules it. */
-export function chosenAttentionText(c: Omit<AttentionCase, "how">): string {
+export function chosenAttentionText(c: Omit<AttentionCase, "how">, making = new Making()): string {
   const model = { graph: attentionGraph(c), weights: noWeights };
-  const compiled = take(compileModel(model, { target: targets.get("h200")!, overlap: false }));
+  const compiled = making.compile(model, { target: targets.get("h200")!, overlap: false });
   return printProgram(compiled.plan.program);
 }

@@ -61,7 +61,7 @@ interface Request {
 }
 
 /** Requests of one architecture that are waited for, and milliseconds that the first of them waits. */
-const [mostTogether, patience] = [12, 400] as const;
+const [mostTogether, patience] = [256, 3000] as const;
 
 export class Disassembler {
   readonly #path: string;

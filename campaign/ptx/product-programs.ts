@@ -2,7 +2,6 @@
  * Texts of matrix products as the compiler lowers them to blocks (lower/product/), each from a graph and a
  * `multiply` schedule or what the search chooses: what assembling, counting and planting faults work on.
  */
-import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { ValueId, WeightStore } from "../../src/graph/graph.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
@@ -15,6 +14,7 @@ import { constant } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { allowing } from "../../src/target/allowing.ts";
 import { targets } from "../../src/target/index.ts";
+import { Making } from "./making.ts";
 
 type Extent = number | string;
 
@@ -60,7 +60,7 @@ const headWidth = 64;
 const regionBehind: Partial<Record<string, string>> = { heads: "S3", largest: "S2" };
 
 /** The program of a product with what is behind it. */
-export function productProgram(given: ProductCase): Program {
+export function productProgram(given: ProductCase, making = new Making()): Program {
   const { equation, left, right, dtype, of = dtype, how, behind, target: name = "h200" } = given;
   const g = new GraphBuilder("product");
   const symbols = new Map(
@@ -97,7 +97,7 @@ export function productProgram(given: ProductCase): Program {
   const weights = given.isWeight ? zeros(of, known(right)) : noWeights;
   if (how === undefined) {
     const target = targets.get(name)!;
-    return take(compileModel({ graph, weights }, { target })).plan.program;
+    return making.compile({ graph, weights }, { target }).plan.program;
   }
   // Regions have the names of what they end with; beside a fold the product has its own.
   const isSecond = given.isPicked || given.front !== undefined;
@@ -108,7 +108,7 @@ export function productProgram(given: ProductCase): Program {
   );
   const target = allowing(targets.get(name)!, ["tf32"]);
   const measured = new Map([[region, schedule]]);
-  const { program } = take(compileModel({ graph, weights }, { target, measured })).plan;
+  const { program } = making.compile({ graph, weights }, { target, measured }).plan;
   if (given.front && program.kernels.some((k) => k.region === "S0"))
     throw new Error(`${given.front} is a kernel by itself`);
   return program;
@@ -152,6 +152,6 @@ function zeros(dtype: DType, shape: readonly number[]): WeightStore {
   return { read: () => ({ dtype, shape, data: new Uint16Array(size) }) };
 }
 
-export function productText(given: ProductCase): string {
-  return printProgram(productProgram(given));
+export function productText(given: ProductCase, making?: Making): string {
+  return printProgram(productProgram(given, making));
 }

@@ -2,7 +2,7 @@
  * Texts of norms, softmax, scans and places of the largest as the compiler lowers them to one kernel over rows (lower/rows/), each from a
  * graph and a `rows` schedule: what assembling, counting and planting faults work on.
  */
-import { type CompiledModel, compileModel } from "../../src/compile.ts";
+import type { CompiledModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -16,6 +16,7 @@ import type { DType } from "../../src/semantics/dtype.ts";
 import { constant, variable } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
+import { Making } from "./making.ts";
 
 export interface RowsCase {
   readonly op: "softmax" | "layerNorm" | "rmsNorm" | "cumulative" | "argReduce";
@@ -60,13 +61,13 @@ export interface SelectionCase {
 }
 
 /** The k largest of rows as the compiler makes them, in all of its kernels. */
-export function selectionText(given: SelectionCase): string {
-  return printProgram(compiledSelection(given).plan.program);
+export function selectionText(given: SelectionCase, making?: Making): string {
+  return printProgram(compiledSelection(given, making).plan.program);
 }
 
 /** Of those kernels the one that counts: that with the most statements, by itself. */
-export function countingText(given: SelectionCase): string {
-  const { regions } = compiledSelection(given);
+export function countingText(given: SelectionCase, making?: Making): string {
+  const { regions } = compiledSelection(given, making);
   const [scheduled] = regions
     .map((r) => r.scheduled)
     .sort((a, b) => b.statements.length - a.statements.length);
@@ -83,25 +84,28 @@ export interface ScanCase {
 }
 
 /** A sum up to each element as the compiler makes it, in all of its kernels. */
-export function scanText({ dtype, shape, axis, reverse }: ScanCase): string {
+export function scanText({ dtype, shape, axis, reverse }: ScanCase, making = new Making()): string {
   const g = new GraphBuilder("scan");
   const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
   const attrs = { kind: "sum", axis, exclusive: false, reverse } as const;
   const graph = g.finish([g.node("cumulative", [x], attrs)]);
-  const made = compileModel({ graph, weights: noWeights }, { target: h200, overlap: false });
-  return printProgram(take(made).plan.program);
+  const made = making.compile({ graph, weights: noWeights }, { target: h200, overlap: false });
+  return printProgram(made.plan.program);
 }
 
-function compiledSelection({ dtype, shape, k }: SelectionCase): CompiledModel {
+function compiledSelection(
+  { dtype, shape, k }: SelectionCase,
+  making = new Making(),
+): CompiledModel {
   const g = new GraphBuilder("selection");
   const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
   const attrs = { axis: 1, k: constant(k), largest: true, sorted: true };
   const graph = g.finish([...g.nodes("topK", [x], attrs)]);
-  return take(compileModel({ graph, weights: noWeights }, { target: h200, overlap: false }));
+  return making.compile({ graph, weights: noWeights }, { target: h200, overlap: false });
 }
 
 /** What follows a statistic of rows of open number and length, with a few rows a thread: as the compiler makes it. */
-export function openMapText(): string {
+export function openMapText(making = new Making()): string {
   const g = new GraphBuilder("map");
   g.symbol("S", 1, 512);
   const [heads, rows] = [constant(8), variable("S")];
@@ -109,10 +113,13 @@ export function openMapText(): string {
   const most = g.input("most", { dtype: "f32", shape: [heads, rows, constant(1)] });
   const graph = g.finish([g.apply("exp", g.sub(x, most))]);
   const target = targets.get("a100-40gb")!;
-  return printProgram(take(compileModel({ graph, weights: noWeights }, { target })).plan.program);
+  return printProgram(making.compile({ graph, weights: noWeights }, { target }).plan.program);
 }
 
-export function rowsText({ op, shape, across, dtype, how }: RowsCase): string {
+export function rowsText(
+  { op, shape, across, dtype, how }: RowsCase,
+  making = new Making(),
+): string {
   const g = new GraphBuilder("rows");
   const input = (name: string, dims: readonly number[]) =>
     g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
@@ -123,13 +130,13 @@ export function rowsText({ op, shape, across, dtype, how }: RowsCase): string {
   const attrs = { ...attrsOf[op], ...(across && { axis: 0 }) };
   const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrs as never)]);
   const target = h200;
-  const plain = take(compileModel({ graph, weights: noWeights }, { target }));
+  const plain = making.compile({ graph, weights: noWeights }, { target });
   const [region, ...others] = plain.regions;
   if (op === "argReduce") return placesText(graph, how);
   if (!region || others.length > 0) throw new Error(`${op} is ${others.length + 1} regions`);
   const last = region.scheduled.statements.at(-1)!.statement.name;
   const text = `schedule "${region.name}" for "h200" { rows ${last} ${how} }`;
   const measured = new Map([[region.name, take(parseSchedule(text))]]);
-  const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
+  const compiled = making.compile({ graph, weights: noWeights }, { target, measured });
   return printProgram(compiled.plan.program);
 }

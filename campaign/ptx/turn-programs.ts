@@ -2,7 +2,6 @@
  * Texts of transposes, and of what is computed with them, as the compiler lowers them through shared memory
  * (lower/turns/), each from a graph and a `turn` schedule: what assembling, counting and planting faults work on.
  */
-import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -12,6 +11,7 @@ import type { DType } from "../../src/semantics/dtype.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
+import { Making } from "./making.ts";
 
 export interface TurnCase {
   readonly dtype: DType;
@@ -47,14 +47,14 @@ export function turnGraph({ dtype, shape, added }: TurnCase): Graph {
   return g.finish([others.reduce((sum, z) => g.add(sum, z), turned)]);
 }
 
-export function turnText(given: TurnCase): string {
+export function turnText(given: TurnCase, making = new Making()): string {
   const target = targets.get("h200")!;
   const model = { graph: turnGraph(given), weights: noWeights };
-  const plain = take(compileModel(model, { target }));
+  const plain = making.compile(model, { target });
   if (given.how === undefined) return printProgram(plain.plan.program);
   const [{ name, scheduled }] = plain.regions as [(typeof plain.regions)[number]];
   const statement = scheduled.region.statements[0]!.name;
   const text = `schedule "${name}" for "h200" { turn ${statement} ${given.how} }`;
   const measured = new Map([[name, take(parseSchedule(text))]]);
-  return printProgram(take(compileModel(model, { target, measured })).plan.program);
+  return printProgram(making.compile(model, { target, measured }).plan.program);
 }
