@@ -31,9 +31,10 @@ import { PortableChild } from "./portable-child.ts";
 
 function withoutRegions({
   regions: _,
-  trace: __,
+  passes: __,
+  trace: ___,
   ...rest
-}: SearchReport): Omit<SearchReport, "regions" | "trace"> {
+}: SearchReport): Omit<SearchReport, "regions" | "passes" | "trace"> {
   return rest;
 }
 
