@@ -130,6 +130,8 @@ const viewSchema = z.strictObject({
   name: z.string(),
   of: z.string(),
   shape: z.array(z.int().nonnegative()),
+  /** Of a weight of half precision that the program reads as single; absent: as the graph has it. */
+  dtype: z.literal("f32").optional(),
 });
 
 const checkSchema = z.strictObject({
@@ -144,7 +146,7 @@ const checkSchema = z.strictObject({
 const programFields = {
   inputs: z.array(portSchema),
   outputs: z.array(portSchema),
-  /** Weights that programs read in another shape than the graph has: a reshape of `of`. */
+  /** Weights that programs read in another shape or wider than the graph has: a reshape of `of`. */
   views: z.array(viewSchema),
   /** What the check of each region by samples found; absent where none was made. */
   checks: z.array(checkSchema).optional(),
