@@ -38,6 +38,7 @@ import {
 import type { MemoryPlan } from "./lower/memory-plan.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import type { NestProgram } from "./region/nest.ts";
+import type { MemoryPass } from "./region/passes.ts";
 import { regionHash } from "./region/region-hash.ts";
 import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
 import { firstMade } from "./rewrite/first-made.ts";
@@ -60,6 +61,7 @@ import {
   defaultThreads,
   emptySchedulingMemory,
   isProvedAlone,
+  passesOf,
   type ScheduledGraph,
   type SchedulingMemory,
   type SchedulingOptions,
@@ -111,6 +113,8 @@ export interface CompiledModel {
   readonly model: Model;
   readonly nests: NestProgram;
   readonly regions: readonly CompiledRegion[];
+  /** Those regions that only map what they read, and why nobody else does. */
+  readonly passes: readonly MemoryPass[];
   /** How far from the best choice of all the chosen schedules can be, as priced. */
   readonly certificate: Certificate;
   readonly plan: MemoryPlan;
@@ -246,7 +250,11 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
     if (!valid.ok) return fail(notProved(valid.diagnostics));
     const found = { from, model, regions, regionRequires, certificate: choice.certificate };
     const nests = nestsWithSteps(lowering);
-    return ok({ ...found, nests, plan: plan.value, prices }, [...warnings, ...plan.warnings]);
+    const passes = passesOf(taken);
+    return ok({ ...found, nests, passes, plan: plan.value, prices }, [
+      ...warnings,
+      ...plan.warnings,
+    ]);
   };
   const first = made(given.value);
   if (first.ok || first.diagnostics[0]?.code !== "SCH032") return first;

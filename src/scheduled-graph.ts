@@ -29,6 +29,7 @@ import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region, Routine } from "./region/nest.ts";
+import { type MemoryPass, memoryPasses, type PassesOf } from "./region/passes.ts";
 import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
 import { storedResults } from "./rewrite/derive-constants.ts";
 import { leftOut } from "./rewrite/first-made.ts";
@@ -88,6 +89,8 @@ export interface ScheduledGraph {
   readonly model: Model;
   readonly widened: NestProgram;
   readonly choice: ChosenSchedules;
+  /** Why its regions are not fewer. */
+  readonly apart: PassesOf;
   /** Of the whole program, with regions that had no choice. */
   readonly pricePs: number;
   readonly warnings: readonly Diagnostic[];
@@ -105,6 +108,13 @@ export function isRepeated(
   target: Target,
 ): node is NodeOf<"scan"> | NodeOf<"loop"> {
   return repeatsSteps(target) && hasSteps(node, graph);
+}
+
+/** Passes over memory of a graph, and behind them those of its steps. */
+export function passesOf({ choice, apart, scans }: ScheduledGraph): readonly MemoryPass[] {
+  const regions = choice.schedules.map((s) => s.scheduled.region);
+  const steps = [...scans.values()].flatMap(({ step }) => passesOf(step));
+  return [...memoryPasses(regions, apart), ...steps];
 }
 
 export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
@@ -246,7 +256,8 @@ export function scheduleGraph(
     (a, b) => a + b,
   );
   const whole = withTableWeights(model, nests.value, tables);
-  const made = { from, model: whole, widened, choice: choice.value, scans: scans.value };
+  const apart = { nests: nests.value, rootOf, fusion: formed.fusion };
+  const made = { from, model: whole, widened, choice: choice.value, scans: scans.value, apart };
   const open = warnOfOpenLoops(
     schedules.map((s) => s.scheduled),
     { target, priceOf: pricing.priceOf },

@@ -223,6 +223,7 @@ describe("order and reuse of memory", () => {
     "src/region/compose-epilogue.ts": "puts an expression in place of the element that it makes",
     "src/region/groups.ts": "proposes groups; form-region.ts asks whether they may run late",
     "src/region/inline-producer.ts": "puts an expression in place of the element that it makes",
+    "src/region/passes.ts": "tells of what was decided",
     "src/region/prune.ts": "drops what nobody reads",
     "src/region/region-hash.ts": "spells a region",
     "src/region/statement.ts": "replaces variables",

@@ -20,6 +20,37 @@ const portSchema = z.strictObject({
 
 const count = z.int().nonnegative();
 
+const passKinds = [
+  ...(["elementwise", "conversion", "copy", "transpose", "pad", "gather", "fill"] as const),
+  ...(["pack", "unpack", "turn"] as const),
+] as const;
+
+/** Kinds of reasons: who reads or writes, what was refused, what was priced; `apart` where nobody asked. */
+const apartKinds = [
+  ...(["input", "output", "reduction", "readers", "illegal", "rule"] as const),
+  ...(["price", "layout", "apart"] as const),
+] as const;
+
+/** A pass over memory, and why nobody else computes it: region/passes.ts. */
+const passSchema = z.strictObject({
+  region: z.string(),
+  kind: z.enum(passKinds),
+  /** Read and written at the largest sizes, each element once. */
+  bytes: z.number(),
+  estimateNs: z.number(),
+  why: z.array(
+    z.strictObject({
+      side: z.enum(["producer", "consumer"]).optional(),
+      tensor: z.string().optional(),
+      regions: z.array(z.string()).optional(),
+      kind: z.enum(apartKinds),
+      reason: z.string(),
+      /** As they were compared; of `layout` what doing without costs at least. */
+      prices: z.strictObject({ fusedNs: z.number(), apartNs: z.number() }).optional(),
+    }),
+  ),
+});
+
 /** How the schedules of a target were chosen. Prices are what the cost model says, in its units. */
 const searchSchema = z.strictObject({
   target: z.string(),
@@ -68,6 +99,8 @@ const searchSchema = z.strictObject({
   assembled: z
     .array(z.strictObject({ kernel: z.string(), registers: count, localBytes: count }))
     .optional(),
+  /** Regions that only map what they read, and why nobody else does; absent in older artifacts. */
+  passes: z.array(passSchema).optional(),
   regions: z.array(
     z.strictObject({
       name: z.string(),
@@ -97,6 +130,8 @@ const viewSchema = z.strictObject({
   name: z.string(),
   of: z.string(),
   shape: z.array(z.int().nonnegative()),
+  /** Of a weight of half precision that the program reads as single; absent: as the graph has it. */
+  dtype: z.literal("f32").optional(),
 });
 
 const checkSchema = z.strictObject({
@@ -111,7 +146,7 @@ const checkSchema = z.strictObject({
 const programFields = {
   inputs: z.array(portSchema),
   outputs: z.array(portSchema),
-  /** Weights that programs read in another shape than the graph has: a reshape of `of`. */
+  /** Weights that programs read in another shape or wider than the graph has: a reshape of `of`. */
   views: z.array(viewSchema),
   /** What the check of each region by samples found; absent where none was made. */
   checks: z.array(checkSchema).optional(),

@@ -5,6 +5,7 @@
 import type { Graph, TensorType } from "../graph/graph.ts";
 import { printType, sameType } from "../graph/tensor-type.ts";
 import type { Buffer, Program } from "../program/program.ts";
+import { isHalfDType } from "../semantics/dtype.ts";
 import { constant, constantValue } from "../semantics/index-expr.ts";
 import { elementCount } from "../semantics/shape.ts";
 import { reject } from "../support/diagnostic.ts";
@@ -87,13 +88,14 @@ function weightTypes(graph: Graph, meta: ArtifactMeta): ReadonlyMap<string, Tens
       return [name, type] as const;
     }),
   );
-  for (const { name, of, shape } of meta.views) {
+  for (const { name, of, shape, dtype } of meta.views) {
     const type = types.get(of);
     const extents = type?.shape.map((e) => constantValue(e) ?? -1);
     if (!type || elementCount(extents!) !== elementCount(shape)) {
       wrong(`weight ${name} is no reshape of ${of}`);
     }
-    types.set(name, { dtype: type.dtype, shape: shape.map((n) => constant(n)) });
+    if (dtype && !isHalfDType(type.dtype)) wrong(`weight ${name} is wider than ${of} can be`);
+    types.set(name, { dtype: dtype ?? type.dtype, shape: shape.map((n) => constant(n)) });
   }
   return types;
 }

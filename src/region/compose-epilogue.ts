@@ -26,7 +26,12 @@ import { accessKey, scalarSize, substituteAccess, substituteScalar } from "./sta
 
 export type Composition =
   | { readonly kind: "composed"; readonly statement: Statement }
-  | { readonly kind: "refused"; readonly reason: string };
+  | {
+      readonly kind: "refused";
+      readonly reason: string;
+      /** Position of an item in between that meets what a member makes or reads. */
+      readonly between?: number;
+    };
 
 /** Operators in a composed body; beyond it the text of shared subexpressions explodes. */
 export const largestBody = 256;

@@ -74,8 +74,11 @@ function composeAnew(analysed: AnalysedProgram, group: Group): Composition {
   );
   const recomputed = group.inlined.map((n) => analysed.uses.statementAt.get(n)!);
   const late = analysed.order.overtaken(members, recomputed, position);
-  if (late)
-    return refused(`item ${late.item} ${late.what} ${late.tensor} before ${group.name} ends`);
+  if (late) {
+    const other = analysed.program.items[late.item]!;
+    const reason = `${nameOf(other)} ${late.what} ${late.tensor} before ${group.name} ends`;
+    return { kind: "refused", reason, between: late.item };
+  }
   const inner = new Set<string>();
   for (const { tensor } of statement.writes) {
     if (outsideReaders(analysed.uses, tensor, members).length === 0) inner.add(tensor);
@@ -91,6 +94,11 @@ function composeAnew(analysed: AnalysedProgram, group: Group): Composition {
     statement = next.statement;
   }
   return readsItself(analysed.uses, statement) ?? { kind: "composed", statement };
+}
+
+function nameOf(item: NestItem): string {
+  if (item.kind === "statement") return item.statement.name;
+  return item.kind === "view" ? item.view.tensor : item.routine.name;
 }
 
 /** Whoever reads a tensor and is no member, or reads it under another name (at no known time). */

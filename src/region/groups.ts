@@ -32,7 +32,8 @@ import {
 import { movesWhole } from "./inline-producer.ts";
 import type { Access, Group, Loop, NestProgram, Statement } from "./nest.ts";
 import { picksOfBatch } from "./picks.ts";
-import { updatesInPlace } from "./uses.ts";
+import { isTrouble, type Refusal, type Trouble } from "./refusals.ts";
+import { tensorsRead, updatesInPlace } from "./uses.ts";
 
 export interface GroupOptions {
   /** Largest cost, in fused multiply-adds, of a body that may be computed more than once per element. */
@@ -69,12 +70,6 @@ export const defaultGroupOptions: GroupOptions = { inlineCost: 2 };
 
 /** Channels from which products of integers are summed over them, and not along rows. */
 const deepFold = 8;
-
-export interface Refusal {
-  readonly statement: string;
-  readonly into: string;
-  readonly reason: string;
-}
 
 export interface GroupPlan {
   /** In the order in which they run. */
@@ -228,25 +223,45 @@ class Planner {
   }
 
   #withEpilogue(group: Group, name: string): Group | undefined {
-    if (this.#isWidenedLater(name, group)) {
-      const reason = "its readers widen what is there themselves";
-      this.#refuse({ statement: name, into: group.name, reason });
-      return undefined;
-    }
     const larger = { ...group, epilogue: [...group.epilogue, name] };
-    const composed = this.#compose(larger);
-    const reason =
-      composed.kind === "refused" ? composed.reason : this.#placeTrouble(group, composed.statement);
-    if (reason === undefined) return larger;
-    this.#refuse({ statement: name, into: group.name, reason });
+    const trouble = this.#epilogueTrouble(name, group, larger);
+    if (!trouble) return larger;
+    this.#refuse({ ...trouble, as: "epilogue", statement: name, into: group.name });
     return undefined;
   }
 
+  #epilogueTrouble(name: string, group: Group, larger: Group): Trouble | undefined {
+    if (this.#isWidenedLater(name, group)) {
+      return { kind: "rule", reason: "its readers widen what is there themselves" };
+    }
+    const composed = this.#compose(larger);
+    if (composed.kind === "composed") return this.#placeTrouble(group, composed.statement);
+    const {
+      uses: { roots },
+      program,
+    } = this.#analysed;
+    const statement = statementNamed(this.#analysed, name);
+    const between = program.items[composed.between ?? -1];
+    const isSumBetween = between?.kind === "statement" && between.statement.reduction;
+    if (statement.reduction || isSumBetween) return { kind: "reduction", reason: composed.reason };
+    const before = this.#compose(group);
+    const made = before.kind === "composed" ? before.statement.writes.map((w) => w.tensor) : [];
+    const [first, ...views] = [...tensorsRead(statement)].filter((t) =>
+      made.includes(roots.get(t) ?? t),
+    );
+    const isView = first !== undefined && [first, ...views].every((t) => roots.has(t));
+    const reason = isView
+      ? `${name} reads ${roots.get(first)!} under another shape`
+      : composed.reason;
+    return { kind: "illegal", reason };
+  }
+
   /** Why a product may not leave its results where the statement does. */
-  #placeTrouble(group: Group, { writes, body }: Statement): string | undefined {
+  #placeTrouble(group: Group, { writes, body }: Statement): Trouble | undefined {
     const isSummed = body[0]!.dtype === "f32" || body[0]!.dtype === "i32";
     const isOfUnits = this.#options.writesTogether && this.#isOfContraction(group) && isSummed;
-    return isOfUnits && !areTogether(writes) ? "results would lie at several places" : undefined;
+    if (!isOfUnits || areTogether(writes)) return undefined;
+    return { kind: "illegal", reason: "results would lie at several places" };
   }
 
   /**
@@ -297,7 +312,7 @@ class Planner {
   }
 
   #refuse(refusal: Refusal): void {
-    this.#refusals.set(`${refusal.statement} ${refusal.into}`, refusal);
+    this.#refusals.set(`${refusal.statement} ${refusal.into ?? ""}`, refusal);
   }
 
   inlineProducers(): void {
@@ -310,64 +325,94 @@ class Planner {
   /** Puts a group into all groups that read its result, or into none. */
   #inlineEverywhere(producer: Group): void {
     const composed = this.#compose(producer);
-    if (composed.kind === "refused" || !isPure(composed.statement)) return;
-    const readers = this.#readerGroups(composed.statement);
-    if (!readers) return;
-    const members = [...producer.inlined, producer.anchor, ...producer.epilogue];
-    const grown = new Map<string, Group>();
-    for (const reader of readers) {
-      const larger = this.#withInlined(reader, members, {
-        producer: composed.statement,
-        shared: readers.length > 1,
-      });
-      if (typeof larger === "string") {
-        this.#refuse({ statement: producer.name, into: reader.name, reason: larger });
-        return;
-      }
-      grown.set(reader.name, larger);
+    if (composed.kind === "refused") return;
+    const { statement } = composed;
+    const readers = isPure(statement) ? this.#readerGroups(statement) : storedTogether(statement);
+    if (isTrouble(readers)) {
+      this.#refuse({ ...readers, as: "producer", statement: producer.name });
+      return;
     }
+    const grown = this.#withReaders(producer, statement, readers);
+    if (!grown) return;
     this.#groups = this.#groups
       .filter((g) => g.name !== producer.name)
       .map((g) => grown.get(g.name) ?? g);
   }
 
-  /** The groups that read the one result of a statement; undefined when someone else does too. */
-  #readerGroups(statement: Statement): readonly Group[] | undefined {
+  /** The readers with the group in them, by their names; undefined where one of them is unwilling. */
+  #withReaders(
+    group: Group,
+    producer: Statement,
+    readers: readonly Group[],
+  ): ReadonlyMap<string, Group> | undefined {
+    const members = [...group.inlined, group.anchor, ...group.epilogue];
+    const grown = new Map<string, Group>();
+    const unwillingly = new Map<string, Trouble>();
+    for (const reader of readers) {
+      const larger = this.#withInlined(reader, members, { producer, shared: readers.length > 1 });
+      if (isTrouble(larger)) unwillingly.set(reader.name, larger);
+      else grown.set(reader.name, larger);
+    }
+    const [first] = unwillingly;
+    if (!first) return grown;
+    const [other, { reason: why }] = first;
+    const reason = `${grown.size} of ${readers.length} readers would compute it, ${other} does not: ${why}`;
+    for (const { name } of readers) {
+      const own: Trouble = unwillingly.get(name) ?? { kind: "readers", reason };
+      this.#refuse({ ...own, as: "producer", statement: group.name, into: name });
+    }
+    return undefined;
+  }
+
+  /** The groups that read the one result of a statement, or who else does. */
+  #readerGroups(statement: Statement): readonly Group[] | Trouble {
     const { uses, program } = this.#analysed;
     const { tensor } = statement.writes[0]!;
-    if (uses.aliased.has(tensor) || uses.writers.get(tensor)?.length !== 1) return undefined;
+    const illegal = (reason: string): Trouble => ({ kind: "illegal", reason });
+    if (uses.aliased.has(tensor)) return illegal(`${tensor} is read under another shape`);
+    if (uses.writers.get(tensor)?.length !== 1) return illegal(`${tensor} is written in parts`);
     const groups = new Set<Group>();
     for (const at of uses.readers.get(tensor) ?? []) {
       const item = program.items[at];
-      if (item?.kind !== "statement" || updatesInPlace(item.statement)) return undefined;
+      if (!item) return { kind: "output", reason: `${tensor} is an output` };
+      if (item.kind !== "statement") return illegal(`${tensor} is read by what is no nest`);
       const { name } = item.statement;
+      if (updatesInPlace(item.statement)) return illegal(`${name} updates ${tensor} in place`);
       const holders = this.#groups.filter((g) =>
         [g.anchor, ...g.epilogue, ...g.inlined].includes(name),
       );
       for (const holder of holders) groups.add(holder);
     }
-    return groups.size === 0 ? undefined : [...groups];
+    return groups.size === 0 ? illegal(`nobody reads ${tensor}`) : [...groups];
   }
 
   #withInlined(
     reader: Group,
     members: readonly string[],
     { producer, shared }: { readonly producer: Statement; readonly shared: boolean },
-  ): Group | string {
+  ): Group | Trouble {
     const before = this.#compose(reader);
-    if (before.kind === "refused") return before.reason;
+    if (before.kind === "refused") return { kind: "illegal", reason: before.reason };
     const trouble = unwilling(before.statement, producer, { shared, ...this.#options });
     if (trouble) return trouble;
     const at = (name: string) => this.#analysed.uses.statementAt.get(name)!;
     const inlined = [...new Set([...reader.inlined, ...members])].sort((a, b) => at(a) - at(b));
     const larger = { ...reader, inlined };
     const composed = this.#compose(larger);
-    if (composed.kind === "refused") return composed.reason;
+    if (composed.kind === "refused") return { kind: "illegal", reason: composed.reason };
     const isPicked = isContraction(before.statement) && composed.statement.indirects.length > 0;
     if (isPicked && !picksOfBatch(composed.statement))
-      return "an index would be loaded for each term of a sum";
+      return { kind: "reduction", reason: "an index would be loaded for each term of a sum" };
     return larger;
   }
+}
+
+/** A group without one result of its own is put into nobody. */
+function storedTogether({ name, reduction, writes }: Statement): Trouble {
+  if (reduction) return { kind: "reduction", reason: `${name} is a reduction` };
+  const reason =
+    writes.length > 1 ? `${name} stores ${writes.length} results` : `${name} is no map`;
+  return { kind: "illegal", reason };
 }
 
 /** One tensor, written without a fold. */
@@ -382,7 +427,7 @@ function unwilling(
   reader: Statement,
   producer: Statement,
   options: GroupOptions & { readonly shared: boolean },
-): string | undefined {
+): Trouble | undefined {
   const { shared, inlineCost, picksOperands, repeatsGathers } = options;
   const { tensor } = producer.writes[0]!;
   const inBody = reader.reads.filter((a) => a.tensor === tensor);
@@ -392,11 +437,12 @@ function unwilling(
   if (isContraction(reader) && inBody.length > 0) {
     const plain = moves || isWidening(producer.body[0]!);
     const isFixed = producer.indirects.length === 0 || (picksOperands && moves);
-    if (!plain || !isFixed) return "operands of contractions stay plain";
+    if (!plain || !isFixed) return besideSums("operands of contractions stay plain");
     if (isFilledAlongRows(producer) && inBody.some((access) => sumsRows(reader, access))) {
-      return "products of integers are summed along rows that are filled ahead";
+      return besideSums("products of integers are summed along rows that are filled ahead");
     }
-    return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
+    if (keepsInnermost(producer)) return undefined;
+    return besideSums("the operand would lose its innermost axis");
   }
   const inFinish = inBody.length === 0;
   const once = !shared && all.length === 1 && coversLoops(reader, all[0]!, inFinish);
@@ -405,18 +451,22 @@ function unwilling(
   if (producer.indirects.length > 0) {
     const isMap = !reader.reduction && !reader.finish;
     if (repeatsGathers && isMap && movesRows(producer)) return undefined;
-    return "indices would be loaded again";
+    return loss("indices would be loaded again");
   }
   if (moves) {
     const isNear = options.repeatsMoves ? staysNear(producer) : keepsInnermost(producer);
-    return isNear ? undefined : "strided reads would be repeated";
+    return isNear ? undefined : loss("strided reads would be repeated");
   }
   if (producer.loops.length === 0 && isLong(producer.body[0]!) && !isLong(reader.body[0]!)) {
-    return "one number of 64 bits would keep all results out of lanes";
+    return loss("one number of 64 bits would keep all results out of lanes");
   }
   const cost = scalarCost(producer.body[0]!);
-  return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
+  if (cost <= inlineCost) return undefined;
+  return loss(`computing it again costs ${cost} multiply-adds a use, more than ${inlineCost}`);
 }
+
+const besideSums = (reason: string): Trouble => ({ kind: "reduction", reason });
+const loss = (reason: string): Trouble => ({ kind: "rule", reason });
 
 /** Whether integers of 64 bits are computed with, for which lanes have few instructions. */
 function isLong(expr: ScalarExpr): boolean {

@@ -8,6 +8,7 @@ import { coalesceRegion } from "./coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./form-region.ts";
 import { defaultGroupOptions, planGroups } from "./groups.ts";
 import type { NestProgram, NestTensor, Region, TensorRole, View } from "./nest.ts";
+import type { Fusion, RegionNote } from "./refusals.ts";
 import { tensorsRead } from "./uses.ts";
 
 export interface ProgramRegions {
@@ -16,6 +17,8 @@ export interface ProgramRegions {
   readonly nests: NestProgram;
   /** The tensor whose storage a name stands for, through all views. */
   readonly rootOf: (tensor: string) => string;
+  /** Why regions are not fewer. */
+  readonly fusion: Fusion;
 }
 
 /** Regions over tensors that may be stored in another way than the program says. */
@@ -23,6 +26,8 @@ export interface LaidOutRegions {
   readonly regions: readonly Region[];
   /** Tensors that no region had before. */
   readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>;
+  /** Why there are regions of their own that prices decided about. */
+  readonly notes?: readonly RegionNote[];
 }
 
 /** Decides how the tensors of a program's regions are stored. */
@@ -73,9 +78,13 @@ export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
       (made, layOut) => {
         if (!layOut) return made;
         const next = layOut(made.regions, nests);
-        return { ...next, tensors: new Map([...made.tensors, ...next.tensors]) };
+        return {
+          ...next,
+          tensors: new Map([...made.tensors, ...next.tensors]),
+          notes: [...(made.notes ?? []), ...(next.notes ?? [])],
+        };
       },
-      { regions, tensors: new Map() },
+      { regions, tensors: new Map(), notes: [] },
     );
 }
 
@@ -97,7 +106,7 @@ export function regionsOf(
   { layOut = asTheyAre, forBlocks = false }: RegionForms = {},
 ): ProgramRegions {
   const analysed = analyseProgram(nests);
-  const { groups } = planGroups(analysed, {
+  const { groups, refusals } = planGroups(analysed, {
     ...defaultGroupOptions,
     keepsHalves: forBlocks,
     picksOperands: forBlocks,
@@ -125,7 +134,12 @@ export function regionsOf(
     }
     regions.push(coalesced.region);
   }
-  return { regions, nests: withViews(grouped, views, made), rootOf: rootsOf(grouped, views) };
+  return {
+    regions,
+    nests: withViews(grouped, views, made),
+    rootOf: rootsOf(grouped, views),
+    fusion: { refusals, notes: laidOut.notes ?? [] },
+  };
 }
 
 function rootsOf(nests: NestProgram, views: readonly View[]): (tensor: string) => string {

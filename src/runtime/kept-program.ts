@@ -19,6 +19,8 @@ export type KeptWeight =
       readonly tensor: string;
       readonly dtype: DType;
       readonly shape: readonly number[];
+      /** Of half precision, read as single. */
+      readonly isWide?: true;
     }
   | { readonly kind: "inline"; readonly tensor: Tensor };
 

@@ -1,6 +1,7 @@
 /**
  * Why every region has the schedule that it has: how many states it had, which constraint and which phase
- * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound.
+ * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound; and
+ * which regions only pass over memory, with the reasons why nobody else computes them.
  */
 import type { SearchReport } from "../../artifact/artifact.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
@@ -25,6 +26,7 @@ import { atSizes } from "./at-sizes.ts";
 import { explainRewriting } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
+import { passesOf, printPasses } from "./passes.ts";
 import { searchOf } from "./search-of.ts";
 import { printTable } from "./table.ts";
 
@@ -128,12 +130,17 @@ function explainProgram(
     describePrices(search),
     "",
     ...(args.region === undefined
-      ? [printAll(shown.value), ...printKernels(shown.value, kernels.value, ofRegion)]
-      : [printOne(shown.value[0]!, opened, ofRegion)]),
+      ? [
+          printAll(shown.value),
+          ...printKernels(shown.value, kernels.value, ofRegion),
+          ...printPasses(search),
+        ]
+      : [printOne(shown.value[0]!, opened, ofRegion), ...printPasses(search, args.region)]),
     ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),
   ].join("\n");
   const data = {
     ...search,
+    ...(search.passes && { passes: passesOf(search, args.region) }),
     regions: shown.value.map((region) => {
       const own = ofRegion(region);
       return own ? { ...region, ...own } : region;

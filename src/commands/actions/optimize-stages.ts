@@ -13,6 +13,7 @@ import { attempt, type Diagnostic, fail, ok, type Result } from "../../support/d
 import type { Target } from "../../target/target.ts";
 import type { CommandContext, CommandResult } from "../command.ts";
 import { findTarget } from "../library/choose-target.ts";
+import { leastNamed } from "../library/least-target.ts";
 import { portNames } from "../library/model-bytes.ts";
 import { importModel, type OpenOptions } from "../library/open-model.ts";
 import { type OpenStages, openStages } from "../library/stages.ts";
@@ -62,16 +63,17 @@ export async function optimizeStages(
   });
   if (!opened) return fail(...diagnostics);
   if (!opened.ok) return opened;
-  const made = await makeStages(opened.value, target.value, surroundings.checking);
+  const { stages: named, target: least } = leastOfStages(args, opened.value, target.value);
+  const made = await makeStages(named, target.value, surroundings.checking);
   if (!made.ok) return made;
-  const written = writeStages(args, imported.value, opened.value, made.value);
+  const written = writeStages(args, imported.value, named, made.value);
   if (!written.ok) return written;
   const { output, bytes } = written.value;
   const { regions, reports, programs } = made.value;
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const stages = programs.map((p) => (p ? "program" : "reference"));
   const count = stages.filter((kind) => kind === "program").length;
-  const { name } = target.value;
+  const { name } = least;
   const data = { output, bytes, target: name, estimateNs, stages, regions };
   const text = [
     `${output}: ${bytes} bytes, ${regions.length} regions of ${count} programs for ${name}`,
@@ -115,6 +117,22 @@ async function openMeasured(
   const isBetter = measured.some((better) => better.size > 0);
   const again = isBetter ? openStages(imported, target, own, measured) : first;
   return again?.ok ? ok(again.value, [...again.warnings, ...warnings]) : again;
+}
+
+/** The stages under the least name that is enough for all of them: an artifact is for one target. */
+function leastOfStages(
+  { target: wish }: OptimizeArgs,
+  opened: OpenStages,
+  target: Target,
+): { readonly stages: OpenStages; readonly target: Target } {
+  const made = opened.stages.flatMap((s) => s.opened?.artifact ?? []);
+  const named = leastNamed(wish, target, made);
+  const artifacts = named.artifacts.values();
+  const stages = opened.stages.map((stage) => {
+    if (!stage.opened) return stage;
+    return { ...stage, opened: { ...stage.opened, artifact: artifacts.next().value! } };
+  });
+  return { stages: { ...opened, stages }, target: named.target };
 }
 
 interface MadeStages {

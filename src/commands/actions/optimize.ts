@@ -10,6 +10,7 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../suppor
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { assembledHere, withAssembled } from "../library/assembled.ts";
 import type { SizeWish } from "../library/assumed-sizes.ts";
+import { leastNamed } from "../library/least-target.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
@@ -30,9 +31,10 @@ import { PortableChild } from "./portable-child.ts";
 
 function withoutRegions({
   regions: _,
-  trace: __,
+  passes: __,
+  trace: ___,
   ...rest
-}: SearchReport): Omit<SearchReport, "regions" | "trace"> {
+}: SearchReport): Omit<SearchReport, "regions" | "passes" | "trace"> {
   return rest;
 }
 
@@ -137,7 +139,7 @@ async function optimizeWith(
       : opened;
   }
   const { measured } = opened.value;
-  const { artifact: own, target, origin } = opened.value.opened;
+  const { artifact: made, target: compiledFor, origin } = opened.value.opened;
   if (!origin) {
     return fail(
       diagnostic("CLI001", `${args.model} is an artifact already`, {
@@ -145,7 +147,10 @@ async function optimizeWith(
       }),
     );
   }
-  const checks = checking.finish(origin.compiled, target);
+  // Regions are checked, as they were measured, for the target that they were compiled for.
+  const checks = checking.finish(origin.compiled, compiledFor);
+  const { target, artifacts } = leastNamed(args.target, compiledFor, [made]);
+  const own = artifacts[0]!;
   // While the child runs the first regions, which it has been sent by the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   const code = emitRunnable({ artifact: own, emitted: new Map() });

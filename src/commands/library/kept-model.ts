@@ -24,6 +24,7 @@ import {
 } from "../../runtime/kept-program.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { type Tensor, tensorOnBytes } from "../../semantics/tensor.ts";
+import { wideTensor } from "../../semantics/wide-tensor.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { build } from "../version.ts";
@@ -76,15 +77,21 @@ export function keepModel(store: KeptFiles, container: Container, made: MadeMode
 /** Elements of a weight by the name of its buffer's source. */
 export function readerOfKept(kept: KeptModel, container: Container): (name: string) => Tensor {
   const { tensors, contents } = container;
-  return (name) => {
-    const weight = kept.weights.get(name);
-    invariant(weight, () => `no weight ${name}`);
-    if (weight.kind === "inline") return weight.tensor;
-    const { dtype, shape, tensor } = weight;
+  const stored = (
+    name: string,
+    { dtype, shape, tensor }: Extract<KeptWeight, { kind: "stored" }>,
+  ): Tensor => {
     if (tensors.has(tensor)) return tensorOnBytes(dtype, shape, contents(tensor));
     const bases = new Map(container.meta.views.map((v) => [v.name, v.of]));
     const key = tensor.slice(tensorNames.weight("").length);
     return readPacked(key, { name: baseName(name, bases), dtype, shape }, container)();
+  };
+  return (name) => {
+    const weight = kept.weights.get(name);
+    invariant(weight, () => `no weight ${name}`);
+    if (weight.kind === "inline") return weight.tensor;
+    const tensor = stored(name, weight);
+    return weight.isWide ? wideTensor(tensor) : tensor;
   };
 }
 
@@ -103,7 +110,7 @@ function weightsOf(
   );
   const find = (name: string): KeptWeight => {
     const view = views.get(name);
-    if (view) return withShape(find(view.of), view.shape);
+    if (view) return seen(find(view.of), view);
     const weight = known.get(name);
     invariant(weight, () => `no weight ${name}`);
     const { source, value } = weight;
@@ -116,8 +123,9 @@ function weightsOf(
   return new Map(names.map((name) => [name, find(name)]));
 }
 
-function withShape(weight: KeptWeight, shape: readonly number[]): KeptWeight {
-  return weight.kind === "stored"
-    ? { ...weight, shape }
-    : { kind: "inline", tensor: { ...weight.tensor, shape } };
+/** As a view of it says. */
+function seen(weight: KeptWeight, { shape, dtype }: ArtifactMeta["views"][number]): KeptWeight {
+  if (weight.kind === "stored") return { ...weight, shape, ...(dtype && { isWide: true }) };
+  const tensor = dtype ? wideTensor(weight.tensor) : weight.tensor;
+  return { ...weight, tensor: { ...tensor, shape } };
 }

@@ -8,6 +8,7 @@ import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { Model } from "../../graph/graph.ts";
 import type { SchedulingMemory } from "../../scheduled-graph.ts";
+import { isHalfDType } from "../../semantics/dtype.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
@@ -77,7 +78,8 @@ export function addPortable(
 ): ArtifactContent {
   if (!portable) return artifact;
   const { meta } = artifact;
-  const views = new Map([...meta.views, ...portable.views].map((view) => [view.name, view]));
+  const { code, views: added } = widened(artifact, portable);
+  const views = new Map([...meta.views, ...added].map((view) => [view.name, view]));
   return {
     ...artifact,
     meta: {
@@ -85,7 +87,43 @@ export function addPortable(
       views: [...views.values()],
       searches: [...(meta.searches ?? []), portable.search],
     },
-    targets: new Map([...artifact.targets, [portableTarget, portable.code]]),
+    targets: new Map([...artifact.targets, [portableTarget, code]]),
+  };
+}
+
+/**
+ * Weights that the program reads as f32 and the artifact's graph keeps as halves, for machine code that widens
+ * them as it loads them: views of these, under names of their own.
+ */
+function widened(
+  { graph, meta }: ArtifactContent,
+  { code, views }: PortableProgram,
+): Pick<PortableProgram, "code" | "views"> {
+  const types = new Map(
+    graph.weights.map(({ value }) => {
+      const { name, type } = graph.values[value]!;
+      return [name, type] as const;
+    }),
+  );
+  const own = new Map(views.map((v) => [v.name, v]));
+  const taken = new Set([...graph.values, ...meta.views, ...views].map((v) => v.name));
+  const wide = new Map<string, ArtifactMeta["views"][number]>();
+  const buffers = code.program.buffers.map((buffer) => {
+    const { kind, source, dtype } = buffer;
+    if (kind !== "weight" || source === undefined) return buffer;
+    const of = own.get(source)?.of ?? source;
+    const type = types.get(of);
+    if (!type || dtype !== "f32" || !isHalfDType(type.dtype)) return buffer;
+    const shape = own.get(source)?.shape ?? type.shape.map((e) => constantValue(e)!);
+    let name = `${source}.f32`;
+    while (taken.has(name)) name += "'";
+    wide.set(source, wide.get(source) ?? { name, of, shape, dtype: "f32" });
+    return { ...buffer, source: wide.get(source)!.name };
+  });
+  const left = views.filter((v) => !wide.has(v.name));
+  return {
+    code: { ...code, program: { ...code.program, buffers } },
+    views: [...left, ...wide.values()],
   };
 }
 

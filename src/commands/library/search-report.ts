@@ -16,7 +16,7 @@ export function searchReport(
 ): SearchReport {
   const { regions, certificate } = compiled;
   const limits = targets.get(target)?.blocks;
-  const { solver, reason, objectivePs, boundPs, gap, trace, ...counts } = certificate;
+  const { solver, reason, objectivePs, boundPs, gap, trace, ...figures } = certificate;
   return {
     target,
     solver,
@@ -25,9 +25,10 @@ export function searchReport(
     ...(!limits && { threads: compiled.threads }),
     boundPs,
     gap,
-    ...counts,
+    ...figures,
     trace: trace.map((point) => ({ ...point })),
     ...(calibration && { calibration }),
+    passes: passesOf(compiled),
     regions: regions.map(({ name, price, funnel, scheduled }) => {
       const single = {
         generated: 1,
@@ -44,10 +45,29 @@ export function searchReport(
       const phases = { roofline, symmetry, occupancy, code };
       const parts = partsOf(scheduled, estimateNs, compiled);
       const boundBy = limits && blockBound(scheduled.region, limits).by;
-      const found = { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
-      return { ...found, ...(boundBy && { boundBy }), ...(parts && { parts }) };
+      const counts = { generated, removed, legal, ...phases, kept };
+      const priced = { name, estimateNs, boundNs, ...(boundBy && { boundBy }) };
+      return { ...priced, ...counts, ...(parts && { parts }) };
     }),
   };
+}
+
+/** With what they move and take. */
+function passesOf({ passes, regions }: CompiledModel): SearchReport["passes"] {
+  const described = new Map(regions.map((r) => [r.name, r]));
+  return passes.map(({ region, kind, why }) => {
+    const { bytes, price } = described.get(region)!;
+    // In the order of the schema, so that an artifact that is read is written as it was.
+    const own = why.map(({ side, tensor, regions: of, kind, reason, prices }) => ({
+      ...(side && { side }),
+      ...(tensor !== undefined && { tensor }),
+      ...(of && { regions: [...of] }),
+      kind,
+      reason,
+      ...(prices && { prices: { fusedNs: prices.fusedNs, apartNs: prices.apartNs } }),
+    }));
+    return { region, kind, bytes, estimateNs: price.estimateNs, why: own };
+  });
 }
 
 /** The price of a region's code by cause; what trees or the roofline add is shared by all. */

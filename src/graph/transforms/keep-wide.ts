@@ -11,12 +11,11 @@
  * its range, with the estimate. Stored factors of products may stay half where loads widen them cheaply: memory
  * is read half as much, and no value changes.
  */
-import { dtypes, isHalfDType } from "../../semantics/dtype.ts";
-import { decodeTableOf } from "../../semantics/float-codec.ts";
+import { isHalfDType } from "../../semantics/dtype.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
-import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
+import { wideTensor } from "../../semantics/wide-tensor.ts";
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
 import type { GraphBuilder } from "../builder.ts";
 import type { Graph, Model, Node, NodeOf, ValueId, Weight } from "../graph.ts";
 import { subgraphsOf, traitsOf } from "../op-table.ts";
@@ -280,15 +279,6 @@ function wideWeight(
   b.reserveKeys([key]);
   widened.set(key, source.key);
   return b.weight(name, { ...type, dtype: "f32" }, key);
-}
-
-function wideTensor({ dtype, shape, data }: Tensor): Tensor {
-  invariant(dtypes[dtype].bits === 16 && data instanceof Uint16Array, () => `${dtype} is no half`);
-  const wide = makeTensor("f32", shape);
-  const table = decodeTableOf(dtype);
-  const into = wide.data as Float32Array;
-  for (let i = 0; i < data.length; i++) into[i] = table[data[i]!]!;
-  return wide;
 }
 
 /** Its meaning does not depend on the type of its float operands. */

@@ -54,6 +54,10 @@ function knowing(first: LayOut, next: LayOut): LayOut {
     const made = first(regions, nests);
     const known = { ...nests, tensors: new Map([...nests.tensors, ...made.tensors]) };
     const rest = next(made.regions, known);
-    return { regions: rest.regions, tensors: new Map([...made.tensors, ...rest.tensors]) };
+    return {
+      regions: rest.regions,
+      tensors: new Map([...made.tensors, ...rest.tensors]),
+      notes: [...(made.notes ?? []), ...(rest.notes ?? [])],
+    };
   };
 }

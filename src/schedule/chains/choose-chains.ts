@@ -7,11 +7,13 @@
 import { ChainFinder, type ChainRegion } from "../../region/chains.ts";
 import { coalesceRegion } from "../../region/coalesce.ts";
 import type { NestProgram, Region } from "../../region/nest.ts";
+import type { RegionNote } from "../../region/refusals.ts";
 import { regionClass } from "../../region/region-hash.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import type { IndexExpr } from "../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
+import { invariant } from "../../support/invariant.ts";
 import { applySchedule } from "../apply.ts";
 import { refundNs } from "../choice/model-problem.ts";
 import { decideSchedule } from "../legality/legality.ts";
@@ -27,6 +29,14 @@ import {
   cheapestCut,
   displacedNs,
 } from "./chain-states.ts";
+import {
+  type ChainWorth,
+  type KnownCutting,
+  type LoneMember,
+  noChain,
+  notInCutting,
+  refusedByCode,
+} from "./chain-worth.ts";
 
 export interface ChainOptions extends ChainPricing, Pick<PricingOptions, "priceOf"> {
   /** Whether the program of a region is proved valid: what is not keeps its regions apart. */
@@ -37,7 +47,7 @@ export interface ChainOptions extends ChainPricing, Pick<PricingOptions, "priceO
 export function chainsFor(options: ChainOptions): LayOut | undefined {
   if (options.target.blocks) return undefined;
   return (regions, nests) => ({
-    regions: new ChainChooser(regions, nests, options).regions(),
+    ...new ChainChooser(regions, nests, options).chosen(),
     tensors: new Map(),
   });
 }
@@ -61,6 +71,14 @@ interface Cutting {
   readonly ns: number;
 }
 
+/** A part that its code is not worth. */
+interface RefusedPart extends Pick<Part, "members"> {
+  readonly worth: ChainWorth;
+}
+
+/** By the members. */
+type RefusedParts = ReadonlyMap<string, RefusedPart>;
+
 type ChainPart = Pick<Part, "members"> & { readonly chain: ChainRegion };
 
 function isChainPart(part: Part): part is Part & ChainPart {
@@ -82,36 +100,82 @@ class ChainChooser {
     this.#prices = new RegionPrices(options);
   }
 
-  regions(): readonly Region[] {
+  chosen(): { readonly regions: readonly Region[]; readonly notes: readonly RegionNote[] } {
     const at = new Map<number, ChainRegion>();
     const gone = new Set<number>();
+    const notes: RegionNote[] = [];
     for (const members of this.#finder.longest()) {
-      for (const { chain, members: own } of this.#worthyParts(members)) {
+      const { parts, lone } = this.#worthyParts(members);
+      for (const { chain, members: own } of parts) {
         at.set(own.at(-1)!, chain);
         for (const m of own) gone.add(m);
       }
+      notes.push(...lone.map((found) => this.#noteOf(found, members)));
     }
-    return this.#regions.flatMap((region, i) => {
+    const regions = this.#regions.flatMap((region, i) => {
       const chain = at.get(i);
       if (chain) return [chain];
       return gone.has(i) ? [] : [region];
     });
+    return { regions, notes };
+  }
+
+  #noteOf(
+    { member, among, kind, reason, prices }: LoneMember,
+    members: readonly number[],
+  ): RegionNote {
+    const name = (i: number): string => this.#regions[members[i]!]!.name;
+    const others = among.filter((i) => i !== member).map(name);
+    const said = others.length === 0 ? reason : `one loop with ${others.join(", ")} ${reason}`;
+    return { region: name(member), kind, reason: said, ...(prices && { prices }) };
   }
 
   /** The parts of the cheapest cutting that run together; of equal chains they are the same. */
-  #worthyParts(members: readonly number[]): readonly ChainPart[] {
+  #worthyParts(
+    members: readonly number[],
+  ): Pick<KnownCutting, "lone"> & { readonly parts: readonly ChainPart[] } {
     const whole = this.#finder.join(members);
     const apart = members.map((m) => m - members[0]!).join();
     const key = whole && `${apart} ${regionClass(whole).key}`;
     const known = key === undefined ? undefined : this.#options.memory.chains.get(key);
-    const again = known?.map((own) => this.#partOf(own.map((i) => members[i]!)));
-    if (again?.every((p) => p !== undefined)) return again;
-    const found = this.#searchParts(members);
+    const again = known?.parts.map((own) => this.#partOf(own.map((i) => members[i]!)));
+    if (known && again?.every((p) => p !== undefined)) return { parts: again, lone: known.lone };
+    const { parts, refused } = this.#searchParts(members);
+    const lone = this.#loneMembers(members, parts, refused);
     if (key !== undefined) {
-      const numbers = found.map((p) => p.members.map((m) => members.indexOf(m)));
-      this.#options.memory.chains.set(key, numbers);
+      const numbers = parts.map((p) => p.members.map((m) => members.indexOf(m)));
+      this.#options.memory.chains.set(key, { parts: numbers, lone });
     }
-    return found;
+    return { parts, lone };
+  }
+
+  /**
+   * Members that no part has, each with the chain that came nearest: one that was dearer by its code, else the one
+   * in the cheapest cutting that does not leave it alone.
+   */
+  #loneMembers(
+    members: readonly number[],
+    parts: readonly ChainPart[],
+    refused: RefusedParts,
+  ): readonly LoneMember[] {
+    const taken = new Set(parts.flatMap((p) => p.members));
+    const chosen = this.#cheapest(members, refused);
+    const numbers = (own: readonly number[]): readonly number[] =>
+      own.map((m) => members.indexOf(m));
+    return members.flatMap((m, member): readonly LoneMember[] => {
+      if (taken.has(m)) return [];
+      const known = [...refused.values()].filter((p) => p.members.includes(m));
+      if (known.length > 0) {
+        const over = ({ worth }: RefusedPart): number => worth.fusedNs - worth.apartNs;
+        const { members: own, worth } = known.reduce((a, b) => (over(b) < over(a) ? b : a));
+        return [{ member, among: numbers(own), ...refusedByCode(worth) }];
+      }
+      const others = this.#cut(members, new Set([...refused.keys(), String(m)]), 1);
+      const part = others?.parts.find((p) => p.members.includes(m));
+      if (!others || !part) return [{ member, among: [], ...noChain }];
+      const prices = { fusedNs: others.ns, apartNs: chosen.ns };
+      return [{ member, among: numbers(part.members), ...notInCutting(prices) }];
+    });
   }
 
   #partOf(members: readonly number[]): ChainPart | undefined {
@@ -120,43 +184,60 @@ class ChainChooser {
   }
 
   /** Cuttings of a chain until all parts that run together are worth it by their code. */
-  #searchParts(members: readonly number[]): readonly ChainPart[] {
-    const refused = new Set<string>();
+  #searchParts(members: readonly number[]): {
+    readonly parts: readonly ChainPart[];
+    readonly refused: RefusedParts;
+  } {
+    const refused = new Map<string, RefusedPart>();
     for (;;) {
-      const chains = this.#cheapestParts(members, refused).filter(isChainPart);
-      const unworthy = chains.filter((p) => !this.#isWorth(p.chain, p.members));
-      if (unworthy.length === 0) return chains;
-      for (const p of unworthy) refused.add(p.members.join());
+      const parts = this.#cheapest(members, refused).parts.filter(isChainPart);
+      let areWorth = true;
+      for (const p of parts) {
+        const worth = this.#worthOf(p.chain, p.members);
+        if (worth.verdict === "worth") continue;
+        refused.set(p.members.join(), { members: p.members, worth });
+        areWorth = false;
+      }
+      if (areWorth) return { parts, refused };
     }
   }
 
   /** The cheapest cutting, or one about as cheap that leaves less in memory. */
-  #cheapestParts(members: readonly number[], refused: ReadonlySet<string>): readonly Part[] {
+  #cheapest(members: readonly number[], refused: RefusedParts): Cutting {
     const cheapest = this.#cut(members, refused, 1);
     const least = this.#cut(members, refused, sparing);
+    invariant(cheapest && least, () => "regions may always run by themselves");
     const isAsGood = least.ns <= (1 + pricesTellApart) * cheapest.ns;
-    return (isAsGood ? least : cheapest).parts;
+    return isAsGood ? least : cheapest;
   }
 
-  /** The best cutting by dynamic programming over where parts begin; `weight` is that of what they leave. */
-  #cut(members: readonly number[], refused: ReadonlySet<string>, weight: number): Cutting {
+  /**
+   * The best cutting by dynamic programming over where parts begin; undefined where too much is refused.
+   * @param weight of what parts leave
+   */
+  #cut(
+    members: readonly number[],
+    refused: Pick<ReadonlySet<string>, "has">,
+    weight: number,
+  ): Cutting | undefined {
     const costOf = (p: Part): number => p.ns + weight * p.leftNs;
-    const best: { readonly cost: number; readonly parts: readonly Part[] }[] = [
+    const best: ({ readonly cost: number; readonly parts: readonly Part[] } | undefined)[] = [
       { cost: 0, parts: [] },
     ];
     for (let end = 1; end <= members.length; end++) {
-      let found: (typeof best)[number] | undefined;
+      let found: (typeof best)[number];
       for (let start = end - 1; start >= 0; start--) {
         const own = members.slice(start, end);
-        const part = refused.has(own.join()) ? undefined : this.#part(own);
-        if (!part) continue;
-        const cost = best[start]!.cost + costOf(part);
-        if (!found || cost < found.cost) found = { cost, parts: [...best[start]!.parts, part] };
+        const before = best[start];
+        const part = !before || refused.has(own.join()) ? undefined : this.#part(own);
+        if (!before || !part) continue;
+        const cost = before.cost + costOf(part);
+        if (!found || cost < found.cost) found = { cost, parts: [...before.parts, part] };
       }
-      best.push(found!);
+      best.push(found);
     }
-    const { parts } = best.at(-1)!;
-    return { parts, ns: parts.reduce((sum, p) => sum + p.ns + p.leftNs, 0) };
+    const parts = best.at(-1)?.parts;
+    return parts && { parts, ns: parts.reduce((sum, p) => sum + p.ns + p.leftNs, 0) };
   }
 
   #part(members: readonly number[]): Part | undefined {
@@ -197,24 +278,25 @@ class ChainChooser {
   }
 
   /** Whether the chain's best state is cheaper than the best of its regions, by their code. */
-  #isWorth(chain: ChainRegion, members: readonly number[]): boolean {
+  #worthOf(chain: ChainRegion, members: readonly number[]): ChainWorth {
     const { memory } = this.#options;
     const parts = members.map((m) => regionClass(this.#regions[m]!).key);
-    const key = ["chain", regionClass(chain).key, ...parts].join("\n");
-    const known = memory.prices.get(key);
-    if (known !== undefined) return known === 1;
+    const key = [regionClass(chain).key, ...parts].join("\n");
+    const known = memory.chainWorths.get(key);
+    if (known) return known;
     const states = chainStates(chain, this.#options);
-    const apart = members.reduce(
+    const apartNs = members.reduce(
       (ns, m) => ns + this.#codePrice(this.#regions[m]!) + this.#leftNs([m]),
       0,
     );
+    const [best] = states?.states ?? [];
+    const fusedNs = best ? best.priceNs + this.#leftNs(members) : Infinity;
+    const isCheaper = best !== undefined && fusedNs < apartNs;
     // A proof takes longer than the price.
-    const isWorth =
-      states !== undefined &&
-      states.states[0]!.priceNs + this.#leftNs(members) < apart &&
-      this.#isLegal(chain, states.states[0]!);
-    memory.prices.set(key, isWorth ? 1 : 0);
-    return isWorth;
+    const isLegal = isCheaper && this.#isLegal(chain, best);
+    const verdict = isLegal ? "worth" : isCheaper ? "illegal" : "dearer";
+    memory.chainWorths.set(key, { verdict, fusedNs, apartNs });
+    return { verdict, fusedNs, apartNs };
   }
 
   #isLegal(chain: ChainRegion, state: RegionState): boolean {

@@ -25,6 +25,7 @@ import type {
   RegionTensor,
   TensorRole,
 } from "../../region/nest.ts";
+import type { RegionNote } from "../../region/refusals.ts";
 import type { LaidOutRegions, LayOut } from "../../region/regions-of.ts";
 import { collapse } from "../../search/collapse.ts";
 import type { Problem, Transition } from "../../search/problem.ts";
@@ -32,9 +33,12 @@ import type { Solver } from "../../search/solvers.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type PricingOptions, RegionPrices } from "../states/region-prices.ts";
 import { picoseconds } from "../states/region-states.ts";
+import { type Converted, describeConversion } from "./layout-notes.ts";
 
 /** A way to store feature maps, and what becomes of a region that meets them so. */
 export interface MapForm {
+  /** How maps lie in it, in words. */
+  readonly title: string;
   readonly isMap: (tensor: RegionTensor) => boolean;
   /** The region over the maps that it meets in this form; undefined where there is none. */
   readonly change: (region: Region) => ChangedRegion | undefined;
@@ -85,6 +89,7 @@ export function layoutsFor(pricing: PricingOptions, solver: Solver = collapse): 
 /** @param block channels of a block: the lanes of a vector */
 export function blockedForm(block: number): MapForm {
   return {
+    title: `in blocks of ${block} channels`,
     isMap: (tensor) => isFeatureMap(tensor, block),
     change: (region) => {
       const plan = planBlocks(region, block);
@@ -103,6 +108,7 @@ export function channelsLast(
     const maps = convolvedMaps(regions);
     if (maps.size === 0) return { regions, tensors: new Map() };
     const form: MapForm = {
+      title: "with its channels last",
       isMap: ({ name }) => maps.has(name),
       change: (region) => {
         const plan = planChannelsLast(region, maps);
@@ -127,8 +133,8 @@ export function chooseLayouts(
   const maps = sharedMaps(regions, form);
   const meetsOthers = tensorsMetElsewhere(nests);
   const candidates = regions.map((plain): Candidate => ({ plain, changed: form.change(plain) }));
-  const isChanged = assign(candidates, maps, meetsOthers, nests, options);
-  return rebuild(candidates, maps, isChanged, { nests, form, meetsOthers });
+  const assigned = assign(candidates, maps, meetsOthers, nests, options);
+  return rebuild(candidates, maps, assigned, { nests, form, meetsOthers });
 }
 
 function sharedMaps(
@@ -206,14 +212,20 @@ function conversionsAround(
   return most;
 }
 
-/** For each region whether it is changed. */
+/** For each region whether it is changed, and what that was decided by. */
+interface Assigned {
+  readonly isChanged: readonly boolean[];
+  readonly problem: Problem;
+  readonly solution: ArrayLike<number>;
+}
+
 function assign(
   candidates: readonly Candidate[],
   maps: ReadonlyMap<string, SharedMap>,
   elsewhere: ReadonlySet<string>,
   nests: NestProgram,
   { form, priceOf, solver = collapse }: LayoutOptions,
-): readonly boolean[] {
+): Assigned {
   const conversions = conversionsOf(maps, elsewhere, (tensor, direction) =>
     priceOf(form.convert(tensor, direction, nests.symbols)),
   );
@@ -256,7 +268,8 @@ function assign(
   };
   const { solution } = solver(problem, { work: mostWork, gap: 0 });
   invariant(solution, () => "plain layouts are always possible");
-  return candidates.map((_, at) => solution[at] === 1);
+  const isChanged = candidates.map((_, at) => solution[at] === 1);
+  return { isChanged, problem, solution };
 }
 
 /** Nanoseconds of what may not be. */
@@ -295,26 +308,36 @@ interface Rebuilding {
 function rebuild(
   candidates: readonly Candidate[],
   maps: ReadonlyMap<string, SharedMap>,
-  isChanged: readonly boolean[],
+  assigned: Assigned,
   { nests, form, meetsOthers }: Rebuilding,
 ): LaidOutRegions {
+  const { isChanged } = assigned;
   const made = candidates.map(({ plain, changed }, at) =>
     isChanged[at] ? changed!.region : plain,
   );
   const before = new Map<number, Region[]>();
+  const notes: RegionNote[] = [];
   const insert = (at: number, region: Region): void => {
     before.set(at, [...(before.get(at) ?? []), region]);
   };
-  for (const { tensor, writers, readers } of maps.values()) {
+  const layouts = { form, names: candidates.map((c) => c.plain.name), assigned };
+  const noteOf = (conversion: Converted): RegionNote => describeConversion(conversion, layouts);
+  for (const map of maps.values()) {
+    const { tensor, writers, readers } = map;
+    const isMetElsewhere = meetsOthers.has(tensor.name);
     const meets = (at: number): boolean =>
       isChanged[at]! && candidates[at]!.changed!.maps.has(tensor.name);
     const stored = writers.length > 0 && meets(writers[0]!);
     const other = readers.filter((r) => meets(r) !== stored);
     const last = Math.max(-1, ...writers) + 1;
-    if (stored && (other.length > 0 || meetsOthers.has(tensor.name))) {
-      insert(last, form.convert(tensor, "unpack", nests.symbols));
+    if (stored && (other.length > 0 || isMetElsewhere)) {
+      const region = form.convert(tensor, "unpack", nests.symbols);
+      insert(last, region);
+      notes.push(noteOf({ region, brought: "unpack", writers, other, isMetElsewhere }));
     } else if (!stored && other.length > 0) {
-      insert(other[0]!, form.convert(tensor, "pack", nests.symbols));
+      const region = form.convert(tensor, "pack", nests.symbols);
+      insert(other[0]!, region);
+      notes.push(noteOf({ region, brought: "pack", writers, other, isMetElsewhere: false }));
     }
   }
   const regions = [...made, undefined].flatMap((region, at) => [
@@ -328,5 +351,5 @@ function rebuild(
       tensors.set(name, { ...rest, role });
     }
   }
-  return { regions, tensors };
+  return { regions, tensors, notes };
 }

@@ -6,6 +6,7 @@
  * model by itself, with its feature maps stored as is cheapest, and the cheapest is taken.
  */
 import type { NestProgram, NestTensor, Region, Statement, TensorRole } from "../../region/nest.ts";
+import type { ApartPrices, RegionNote } from "../../region/refusals.ts";
 import type { LaidOutRegions, LayOut } from "../../region/regions-of.ts";
 import {
   liesAlong,
@@ -43,34 +44,50 @@ export function chooseTurns(
   nests: NestProgram,
   options: TurnOptions,
 ): LaidOutRegions {
-  const made = regions.flatMap((region) => cheapestWay(region, nests, options));
+  const ways = regions.map((region) => cheapestWay(region, nests, options));
+  const made = ways.flatMap((way) => way.regions);
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
   for (const region of made) {
     for (const [name, { role, ...rest }] of region.tensors) {
       if (!nests.tensors.has(name) && role !== "local") tensors.set(name, { ...rest, role });
     }
   }
-  return { regions: made, tensors };
+  return { regions: made, tensors, notes: ways.flatMap(notesOf) };
 }
 
 /** Prices that differ by less are as good; then what is folded is written once. */
 const pricesTellApart = 0.1;
 
-function cheapestWay(
-  region: Region,
-  nests: NestProgram,
-  { lanes, priceOf }: TurnOptions,
-): readonly Region[] {
+/** A region as it is, or as a fold and its maps with the prices of both. */
+interface Way {
+  readonly regions: readonly Region[];
+  readonly prices?: ApartPrices;
+}
+
+function cheapestWay(region: Region, nests: NestProgram, { lanes, priceOf }: TurnOptions): Way {
   const asItIs = [region];
   const ways = waysToTurn(region, lanes);
-  if (ways.length === 0) return asItIs;
-  let best: readonly Region[] = asItIs;
-  let bestPs = picoseconds((1 - pricesTellApart) * priceOf(asItIs, nests));
-  for (const way of ways) {
-    const ps = picoseconds(priceOf(way, nests));
-    if (ps < bestPs) [best, bestPs] = [way, ps];
+  if (ways.length === 0) return { regions: asItIs };
+  const fusedNs = priceOf(asItIs, nests);
+  let best: Way = { regions: asItIs };
+  let bestPs = picoseconds((1 - pricesTellApart) * fusedNs);
+  for (const regions of ways) {
+    const apartNs = priceOf(regions, nests);
+    const ps = picoseconds(apartNs);
+    if (ps < bestPs) [best, bestPs] = [{ regions, prices: { fusedNs, apartNs } }, ps];
   }
   return best;
+}
+
+/** Maps behind the fold, why they are. */
+function notesOf({ regions: [fold, ...maps], prices }: Way): readonly RegionNote[] {
+  return maps.map(({ name }) => ({
+    region: name,
+    brought: "turn",
+    kind: "price",
+    reason: `${fold!.name} leaves its results in the order of its lanes`,
+    prices: prices!,
+  }));
 }
 
 /** Folds with maps behind them, where lanes find no loop that is contiguous in all results. */

@@ -6,6 +6,7 @@
  */
 import type { BlockPrice } from "../blocks/priced-schedules.ts";
 import type { KnownChain } from "../chains/chain-states.ts";
+import type { ChainWorth, KnownCutting } from "../chains/chain-worth.ts";
 import { LegalityClasses } from "../legality/legality-class.ts";
 import { KnownStates } from "./known-states.ts";
 import type { CheapTiles } from "./region-states.ts";
@@ -20,8 +21,10 @@ export interface RegionMemory {
   readonly prices: Map<string, number>;
   /** Of the schedules of a region on blocks, in the order in which they are listed; undefined: it does not apply. */
   readonly blocks: Map<string, readonly (BlockPrice | undefined)[]>;
-  /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
-  readonly chains: Map<string, readonly (readonly number[])[]>;
+  /** How chains of regions were cut. */
+  readonly chains: Map<string, KnownCutting>;
+  /** Of chains and the regions that they are made of, by their classes. */
+  readonly chainWorths: Map<string, ChainWorth>;
   /** States of chains, by their classes. */
   readonly chainStates: Map<string, KnownChain>;
   /** Classes whose legality was decided. */
@@ -36,6 +39,7 @@ export function emptyMemory(): RegionMemory {
     prices: new Map(),
     blocks: new Map(),
     chains: new Map(),
+    chainWorths: new Map(),
     chainStates: new Map(),
     classes: new LegalityClasses(),
   };
