@@ -19,6 +19,9 @@ export interface Move {
   readonly toNs: number;
 }
 
+/** A move that makes less of the busier one's load does so beyond what sums round; else two could take turns for ever. */
+const leastGain = 1e-9;
+
 /** Nanoseconds of work on each device. */
 export function loadsOf(
   devices: readonly Accelerator[],
@@ -72,7 +75,8 @@ function bestMove(
         const fromNs = load - job.work / devices[from]!.speed;
         const toNs = loads[to]! + job.work / devices[to]!.speed;
         const after = Math.max(fromNs, toNs);
-        if (after >= load || (best && after >= Math.max(best.fromNs, best.toNs))) continue;
+        if (after >= load * (1 - leastGain) || (best && after >= Math.max(best.fromNs, best.toNs)))
+          continue;
         best = { job: job.id, from, to, fromNs, toNs };
       }
     }
