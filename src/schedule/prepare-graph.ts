@@ -98,10 +98,11 @@ function prepareOptions(target: Target): PrepareOptions {
 /** A result is what all lanes agree on: sixteen take a fifth longer for that than eight. */
 const mostSelectionLanes = 8;
 
-/** How nests are built for a target: processors select the first k of a line. */
-export function nestOptions(target: Target): Pick<NestOptions, "selectionLanes"> {
+/** How nests are built for a target: processors select the first k of a line, and filter one axis at a time. */
+export function nestOptions(target: Target): Omit<NestOptions, "prefix"> {
   if (target.blocks) return {};
-  return { selectionLanes: Math.min(mostSelectionLanes, target.vectorBytes / 4) };
+  const selectionLanes = Math.min(mostSelectionLanes, target.vectorBytes / 4);
+  return { selectionLanes, separatesFilters: true };
 }
 
 /** Whether programs repeat the steps of scans: those of processors. */

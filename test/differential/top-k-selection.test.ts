@@ -4,16 +4,8 @@
  * fill no group.
  */
 import { describe, expect, it } from "vitest";
-import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph } from "../../src/graph/graph.ts";
-import { weightReader } from "../../src/graph/prepare.ts";
-import { noWeights, runGraph } from "../../src/interp/graph.ts";
-import { runNests } from "../../src/interp/nest.ts";
-import { runProgram } from "../../src/interp/program.ts";
-import { parseNests } from "../../src/region/nest-reader.ts";
-import { printNests } from "../../src/region/nest-text.ts";
-import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
 import { type DType, dtypes } from "../../src/semantics/dtype.ts";
 import { toIndex } from "../../src/semantics/index-expr.ts";
 import {
@@ -23,14 +15,8 @@ import {
   refTensorsEqual,
   toRef,
 } from "../../src/semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
-import { targets } from "../../src/target/index.ts";
-
-function unwrap<T>(result: Result<T>): T {
-  if (result.ok) return result.value;
-  throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-}
+import { checkOnProcessor, processors } from "./on-processors.ts";
 
 interface Case {
   readonly dtype: DType;
@@ -70,69 +56,28 @@ function graphOf({ dtype, shape, axis, k, largest, most }: Case): Graph {
   return b.finish(b.nodes("topK", [x], { axis, k: toIndex(k), largest, sorted: true }));
 }
 
-function expectEqual(found: readonly RefTensor[], want: readonly RefTensor[], how: string): void {
+function expectEqual(how: string, found: readonly RefTensor[], want: readonly RefTensor[]): void {
   for (const [i, tensor] of want.entries()) {
     expect(refTensorsEqual(found[i]!, tensor), `${how}: output ${i}`).toBe(true);
   }
 }
 
-function checkInterpreted(
-  compiled: CompiledModel,
-  input: RefTensor,
-  want: readonly RefTensor[],
-  { extent, seed }: { readonly extent: number; readonly seed: number },
-): void {
-  const { program } = compiled.plan;
-  const parameters = Object.fromEntries(program.parameters.map((p) => [p.name, extent]));
-  const { data } = fromRef(input);
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  const contents = new Map([[compiled.nests.inputs[0]!, bytes]]);
-  const threads = 1 + (seed % 3);
-  const outcome = runProgram(program, { parameters, contents, threads, seed });
-  if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
-  const found = compiled.nests.outputs.map((name, i) => {
-    const bytes = outcome.contents.get(name)!.slice();
-    return toRef({ ...fromRef(want[i]!), data: sameArray(fromRef(want[i]!).data, bytes) });
-  });
-  expectEqual(found, want, `interpreted for ${program.target}`);
-}
-
-/** The bytes as an array of another's kind. */
-function sameArray<T extends { readonly constructor: unknown }>(like: T, bytes: Uint8Array): T {
-  return new (like.constructor as new (b: ArrayBufferLike) => T)(bytes.buffer);
-}
-
+/** Whether a program for any of these machines selects. */
 async function check(c: Case, rng: Rng, machines: readonly string[]): Promise<boolean> {
   const graph = graphOf(c);
   const input = operand(c, rng);
-  const want = unwrap(runGraph(graph, [input]));
+  const symbols = c.most === undefined ? {} : { N: c.shape[c.axis]! };
   let selects = false;
   for (const name of machines) {
-    const target = targets.get(name)!;
-    const compiled = unwrap(compileModel({ graph, weights: noWeights }, { target }));
-    selects ||= compiled.nests.items.some((i) => i.kind === "routine");
-    const text = printNests(compiled.nests);
-    expect(printNests(unwrap(parseNests(text)))).toBe(text);
-    const symbols = new Map(c.most === undefined ? [] : [["N", c.shape[c.axis]!]]);
-    const given = new Map([[compiled.nests.inputs[0]!, input]]);
-    expectEqual(unwrap(runNests(compiled.nests, { given, symbols })), want, "as nests");
-    const extent = c.shape[c.axis]!;
-    checkInterpreted(compiled, input, want, { extent, seed: rng.integer(0, 99) });
-    if (!runnableTargets().names.includes(name)) continue;
-    const { program } = compiled.plan;
-    const weight = weightReader(compiled.model);
-    const session = unwrap(createSession(program, target, { threads: rng.integer(1, 2), weight }));
-    const outputs = unwrap(session.run({ [compiled.nests.inputs[0]!]: fromRef(input) }));
-    const found = compiled.nests.outputs.map((o) => toRef(outputs[o]!));
-    expectEqual(found, want, `run on ${name}`);
-    await session.dispose();
+    const how = { name, rng, compare: expectEqual };
+    const { nests } = await checkOnProcessor({ graph, input, symbols }, how);
+    selects ||= nests.items.some((i) => i.kind === "routine");
   }
   return selects;
 }
 
 /** Another for every commit (property-seed.ts). */
 const seed = Number(process.env.PROPERTY_SEED ?? 1);
-const machines = ["wasm", "x64-avx2", "x64-avx512-vnni"];
 
 describe("topK by selection", () => {
   const types = ["f32", "f16", "bf16", "f64", "i8", "u8", "i16", "i32", "u32", "i64"] as const;
@@ -146,7 +91,7 @@ describe("topK by selection", () => {
         const k = rng.pick([2, 3, 11]);
         const lines = rng.integer(1, 3);
         const last = { dtype, largest, shape: [lines, extent], axis: 1, k };
-        expect(await check(last, rng, [rng.pick(machines)])).toBe(true);
+        expect(await check(last, rng, [rng.pick(processors)])).toBe(true);
       }
     },
     60_000,
@@ -167,7 +112,7 @@ describe("topK by selection", () => {
   it.each(cases)(
     "is topK: %j",
     async (c) => {
-      expect(await check(c, new Rng(seed + c.k), machines)).toBe(true);
+      expect(await check(c, new Rng(seed + c.k), processors)).toBe(true);
     },
     60_000,
   );

@@ -47,6 +47,8 @@ export interface NestOptions {
    * counted.
    */
   readonly selectionLanes?: number;
+  /** Filters along several axes are passes along one each, with results between in memory; default: one sum of all. */
+  readonly separatesFilters?: boolean;
 }
 
 /** Collects the nests of one graph. */
@@ -59,11 +61,16 @@ export class NestContext {
   readonly #roots = new Map<string, string>();
   readonly #claimed = new Set<string>();
   readonly selectionLanes: number | undefined;
+  readonly separatesFilters: boolean;
   readonly #prefix: string;
   #statements = 0;
 
-  constructor(graph: Graph, { prefix = "", selectionLanes }: NestOptions = {}) {
+  constructor(
+    graph: Graph,
+    { prefix = "", selectionLanes, separatesFilters = false }: NestOptions = {},
+  ) {
     this.graph = graph;
+    this.separatesFilters = separatesFilters;
     this.#prefix = prefix;
     this.selectionLanes = selectionLanes;
     this.symbolRanges = new Map(graph.symbols.map((s) => [s.name, { min: s.min, max: s.max }]));
