@@ -1,9 +1,14 @@
 /** What the schedule that was chosen for a region comes to: the price of its code, its work, its alternatives. */
+
 import { type CostModel, priceCalibrated } from "./cost/calibration.ts";
+import { vectorRegisterCount } from "./cost/core-figures.ts";
 import { type CodeWork, codeWork } from "./cost/mix-price.ts";
+import { kernelWork } from "./cost/program-work.ts";
 import { priceRegion, regionBoundNs } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
+import { selectionKernel } from "./lower/first-places.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
+import type { NestProgram } from "./region/nest.ts";
 import type { ChosenSchedule } from "./schedule/choice/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
@@ -89,4 +94,21 @@ export function describeChoice(
     bytes: compulsoryBytes(region, ranges),
     origins: [...new Set(region.statements.map((s) => s.origin))],
   };
+}
+
+/** The price of the kernel of a selection. */
+export function selectionPriceNs(
+  routine: Parameters<typeof selectionKernel>[0],
+  nests: NestProgram,
+  target: Target,
+  prices: CostModel,
+): number {
+  const kernel = selectionKernel(routine, nests);
+  const symbols = new Map(nests.symbols.map((s) => [s.name, s.range.max]));
+  const options = { registers: vectorRegisterCount(target), lanes: target.vectorBytes / 4 };
+  const runs = kernelWork(kernel, symbols, {
+    ...options,
+    loadsFirst: target.compiledByEngine === true,
+  });
+  return priceCalibrated([{ runs, traffic: [] }], prices).ns;
 }

@@ -3,7 +3,7 @@
  * among the states of all regions, for the graph and for the steps of its scans.
  */
 
-import { codePriceOf, finePriceOf } from "./code-price.ts";
+import { codePriceOf, finePriceOf, selectionPriceNs } from "./code-price.ts";
 import { blockFault } from "./cost/block-fault.ts";
 import { analyticalModel, type CostModel } from "./cost/calibration.ts";
 import { priceRegion, tilePricer } from "./cost/region-price.ts";
@@ -44,7 +44,7 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { turnsFor } from "./schedule/choice/choose-turns.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { repeatsSteps } from "./schedule/prepare-graph.ts";
+import { nestOptions, repeatsSteps } from "./schedule/prepare-graph.ts";
 import { warnOfOpenLoops } from "./schedule/products/open-loops.ts";
 import { constantResults } from "./schedule/products/prologues.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
@@ -191,7 +191,7 @@ export function scheduleGraph(
 ): Result<ScheduledGraph> {
   const { target, threads = defaultThreads, onPass = () => {} } = options;
   onPass("nests");
-  const built = buildNests(model.graph, prefix);
+  const built = buildNests(model.graph, { prefix, ...nestOptions(target) });
   if (!built.ok) return built;
   const nests = { ...built, value: withTables(built.value, tables) };
   const routines = nests.value.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
@@ -252,7 +252,11 @@ export function scheduleGraph(
     const ranges = new Map(model.graph.symbols.map((s) => [s.name, s]));
     return tripsOf(plan.trips, ranges) * step.pricePs;
   });
-  const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
+  const selected = routines.flatMap(({ selects, ...r }) =>
+    selects ? [selectionPriceNs({ ...r, selects }, nests.value, target, prices)] : [],
+  );
+  const withoutChoice = selected.reduce((sum, ns) => sum + ns, fixedNs);
+  const pricePs = [certificate.objectivePs, Math.round(1000 * withoutChoice), ...steps].reduce(
     (a, b) => a + b,
   );
   const whole = withTableWeights(model, nests.value, tables);

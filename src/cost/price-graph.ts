@@ -23,6 +23,7 @@ import { regionHash } from "../region/region-hash.ts";
 import { applySchedule } from "../schedule/apply.ts";
 import { enumerateBlockSchedules } from "../schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../schedule/directive.ts";
+import { nestOptions } from "../schedule/prepare-graph.ts";
 import { type CheapTiles, tileEstimateNs } from "../schedule/states/region-states.ts";
 import { TileSpace } from "../schedule/states/tile-space.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
@@ -66,7 +67,7 @@ export class GraphPricer {
   }
 
   #regionsOf(graph: Graph): Result<readonly string[]> {
-    const nests = buildNests(graph);
+    const nests = buildNests(graph, nestOptions(this.#target));
     if (!nests.ok) return nests;
     const analysed = analyseProgram(nests.value);
     const { groups } = planGroups(analysed, defaultGroupOptions);

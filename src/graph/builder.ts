@@ -55,6 +55,7 @@ export class GraphBuilder extends OpWriter {
   readonly #nodes: Node[] = [];
   readonly #states: StatePair[] = [];
   readonly #constants = new Map<ValueId, Tensor>();
+  readonly #keys = new Map<ValueId, string>();
   readonly #scalars = new Map<string, ValueId>();
   readonly #stored: StoredConstants;
   #origin: string | undefined;
@@ -102,6 +103,7 @@ export class GraphBuilder extends OpWriter {
   weight(name: string, type: TensorType, key = name): ValueId {
     const id = this.#addValue(this.#names.take(name), type);
     this.#weights.push({ value: id, source: { kind: "stored", key } });
+    this.#keys.set(id, key);
     return id;
   }
 
@@ -142,6 +144,11 @@ export class GraphBuilder extends OpWriter {
 
   constantOf(value: ValueId): Tensor | undefined {
     return this.#constants.get(value);
+  }
+
+  /** Under which key a weight is stored. */
+  keyOf(value: ValueId): string | undefined {
+    return this.#keys.get(value);
   }
 
   typeOf(value: ValueId): TensorType {

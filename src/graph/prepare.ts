@@ -100,7 +100,9 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const straight = withoutControlFlow(expanded, options);
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [repeatableLoops, hoistBodyWeights] : []),
-    (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
+    ...(options.forBlocks
+      ? [(graph: Graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false })]
+      : []),
     ...(options.forBlocks ? [] : [(graph: Graph) => wideScans(graph)]),
     ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, folding] : []),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),

@@ -4,6 +4,7 @@
  */
 import type { Graph, Node } from "../graph/graph.ts";
 import { buildNests } from "../region/builders/build-nests.ts";
+import type { NestOptions } from "../region/builders/context.ts";
 import type { NestProgram, Routine } from "../region/nest.ts";
 import { evaluateAttrs } from "../semantics/concrete-attrs.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
@@ -34,6 +35,8 @@ export interface NestCheckOptions {
   readonly extents: Readonly<Record<string, number>>;
   /** Range of random integers. */
   readonly bounds?: readonly [number, number];
+  /** How nests are built. */
+  readonly nests?: NestOptions;
   /** A rewriting of the nests that must not change what they compute. */
   readonly transform?: (program: NestProgram) => NestProgram;
 }
@@ -45,7 +48,7 @@ function unwrap<T>(result: Result<T>): T {
 
 /** Throws InternalError naming the first element on which nests and oracle differ. */
 export function checkNests(graph: Graph, options: NestCheckOptions): void {
-  const { rng, extents, bounds, transform = (p) => p } = options;
+  const { rng, extents, bounds, nests = {}, transform = (p) => p } = options;
   const symbols = new Map(Object.entries(extents));
   const random = (dtype: DType, shape: readonly IndexExpr[]): RefTensor => {
     const concrete = shape.map((d) => evaluate(d, symbols));
@@ -68,7 +71,7 @@ export function checkNests(graph: Graph, options: NestCheckOptions): void {
   }
   const weights = { read: (key: string) => stored.get(key)! };
   const expected = unwrap(runGraph(graph, inputs, weights));
-  const program = transform(unwrap(buildNests(graph)));
+  const program = transform(unwrap(buildNests(graph, nests)));
   const given = new Map(graph.inputs.map((v, i) => [graph.values[v]!.name, inputs[i]!]));
   for (const { value, source } of graph.weights) {
     const tensor = source.kind === "inline" ? source.tensor : weights.read(source.key);

@@ -63,10 +63,15 @@ class Case {
   /** Nests and oracle agree on random inputs. */
   check(outputs: readonly ValueId[], bounds: readonly [number, number] = [-1000, 1000]): void {
     const graph = this.g.finish(outputs);
-    checkNests(graph, { rng: this.rng, extents: this.extents, bounds });
+    for (const nests of [{}, forProcessors]) {
+      checkNests(graph, { rng: this.rng, extents: this.extents, bounds, nests });
+    }
     checkText(graph);
   }
 }
+
+/** Ways to build nests that GPUs do not take. */
+const forProcessors = { selectionLanes: 4, separatesFilters: true };
 
 const window = (rank: number, over: Partial<Record<string, readonly number[]>> = {}) => ({
   strides: new Array<number>(rank).fill(1),

@@ -2,10 +2,11 @@
  * Interpreter of nest programs in float64: makes a poisoned cell for every tensor, runs the items in
  * order, and gives the outputs. Routines (what no nest expresses) are run by the caller's function.
  */
-import type { NestItem, NestProgram, Routine, Statement, View } from "../region/nest.ts";
+import type { NestItem, NestProgram, Routine, Selection, Statement, View } from "../region/nest.ts";
 import { evaluate } from "../semantics/index-expr.ts";
+import { firstAlong } from "../semantics/references/ordering.ts";
 import { elementCount } from "../semantics/shape.ts";
-import { makeRefData, type RefTensor } from "../semantics/tensor.ts";
+import { makeRefData, type RefTensor, refTensor } from "../semantics/tensor.ts";
 import { attempt, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { type Cell, type Cells, runStatement } from "./statement.ts";
@@ -73,11 +74,26 @@ class NestRun {
   }
 
   #runRoutine(routine: Routine): void {
+    const results = routine.selects
+      ? [this.#select(routine.selects, routine.reads[0]!, routine.writes[0]!)]
+      : this.#runWhole(routine);
+    for (const [i, name] of routine.writes.entries()) this.#fill(name, results[i]!);
+  }
+
+  #runWhole(routine: Routine): readonly RefTensor[] {
     const { runRoutine } = this.#options;
     invariant(runRoutine, () => `${routine.name}: nobody runs routines here`);
     const reads = routine.reads.map((name) => this.result(name));
-    const results = runRoutine(routine, reads, this.#symbols);
-    for (const [i, name] of routine.writes.entries()) this.#fill(name, results[i]!);
+    return runRoutine(routine, reads, this.#symbols);
+  }
+
+  #select({ largest }: Selection, name: string, into: string): RefTensor {
+    const elements = this.result(name);
+    const [lines, rows, groups] = elements.shape;
+    const shape = this.#shapeOf(into);
+    const whole = { ...elements, shape: [lines!, rows! * groups!] };
+    const [, places] = firstAlong(whole, { axis: 1, k: shape[1]!, largest });
+    return refTensor("i32", shape, Array.from(places.data, Number));
   }
 
   /** A tensor all of whose elements have been written. */

@@ -1,7 +1,7 @@
 /**
  * All regions of a model as one program: buffers for the tensors that kernels touch, the kernels in
  * order, each after the one before. Of routines (what no nest expresses) scans and loops become tasks that are
- * repeated (lower-steps.ts); the others have no builder for CPU targets yet and are refused by name.
+ * repeated (lower-steps.ts), selections kernels (first-places.ts); the others have no builder for CPU targets yet and are refused by name.
  */
 
 import type { Buffer, Kernel, Program, Task } from "../program/program.ts";
@@ -10,20 +10,22 @@ import type { NestProgram, Routine } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import { type Condition, less } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
-import { constant, constantValue, variable } from "../semantics/index-expr.ts";
+import { constantValue, variable } from "../semantics/index-expr.ts";
 import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
 import { dealtBuffers } from "./attention/dealt.ts";
 import { attentionViews } from "./attention/lower-attention.ts";
 import { withDependentLaunches } from "./dependent-launches.ts";
-import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
+import { selectionKernel } from "./first-places.ts";
+import { lowerRegion, packedName } from "./lower-region.ts";
 import { type LoweredPart, launch, repeatSteps, type StepPlan } from "./lower-steps.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
 import { nameApart } from "./own-names.ts";
 import { productViews } from "./product/lower-product.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
 import { buffersOf } from "./task-uses.ts";
+import { threadGrid } from "./thread-grid.ts";
 
 export interface LoweringInput {
   readonly nests: NestProgram;
@@ -109,7 +111,7 @@ function lowerPart(input: LoweringInput, target: Target): Result<LoweredPart> {
   }
   const inside: Buffer[] = [];
   for (const routine of routines) {
-    const lowered = lowerScan(scans.get(routine.node)!, { routine, nests, target });
+    const lowered = lowerRoutine(routine, { nests, target, scan: scans.get(routine.node) });
     if (!lowered.ok) return lowered;
     const reads = new Set(routine.reads.map(ownerOf));
     // Where it stands among the nests: after all that it reads, and nothing that reads it comes before.
@@ -139,6 +141,19 @@ function computes({ region }: ScheduledRegion): boolean {
 
 function pieceOf(kernels: readonly Kernel[], writes: readonly string[]): Piece {
   return { kernels, tasks: kernels.map((k) => launch(k.name)), writes: new Set(writes) };
+}
+
+interface RoutineSite {
+  readonly nests: NestProgram;
+  readonly target: Target;
+  readonly scan: LoweredScan | undefined;
+}
+
+function lowerRoutine(routine: Routine, { nests, target, scan }: RoutineSite): Result<LoweredPart> {
+  const { selects } = routine;
+  if (!selects) return lowerScan(scan!, { routine, nests, target });
+  const kernel = selectionKernel({ ...routine, selects }, nests);
+  return ok({ kernels: [kernel], tasks: [launch(kernel.name)], buffers: [] });
 }
 
 /** A scan's tasks, with the buffers that only its step knows. */
@@ -171,7 +186,7 @@ export function refuseRoutines(
   target: Target,
 ): readonly Diagnostic[] {
   return items.flatMap((i) =>
-    i.kind === "routine" && !hasSteps(i.routine.node)
+    i.kind === "routine" && !i.routine.selects && !hasSteps(i.routine.node)
       ? [unsupported(i.routine.origin, target)]
       : [],
   );
@@ -306,12 +321,7 @@ function copyKernel(nests: NestProgram, from: string, to: string): Kernel {
   );
   return {
     name: `copy.${to}`,
-    grid: {
-      unit: "threads",
-      axes: [{ name: threadAxis, extent: constant(1) }],
-      clusterSize: 1,
-      resident: false,
-    },
+    grid: threadGrid(false),
     buffers: [],
     counters: [],
     roles: [{ name: "main", copies: 1, threads: 1, body }],

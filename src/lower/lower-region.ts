@@ -3,13 +3,7 @@
  * resolved here: a packed weight by its layout, a placed or staged tile by its offset; everything else
  * is the tensor's own buffer.
  */
-import {
-  type Buffer,
-  type Grid,
-  type Kernel,
-  type Role,
-  threadCountName,
-} from "../program/program.ts";
+import type { Buffer, Grid, Kernel, Role } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import { isTreeOnly } from "../schedule/directive.ts";
@@ -63,10 +57,8 @@ import { type Operand, tileOperand } from "./operands.ts";
 import { nameApart } from "./own-names.ts";
 import { lowerProduct } from "./product/lower-product.ts";
 import { lowerRows } from "./rows/lower-rows.ts";
+import { threadAxis, threadGrid } from "./thread-grid.ts";
 import { lowerTurn } from "./turns/lower-turn.ts";
-
-/** Name of the grid axis of CPU kernels. */
-export const threadAxis = "thread";
 
 /** Values never change: a region that is checked by itself has the kernels that it has in its program. */
 const lowered = new WeakMap<
@@ -185,7 +177,7 @@ class KernelLowering {
     this.#placeTiles();
     const block = new Block(this.#names);
     const ranges = symbolRanges(this.#region.region);
-    const grid = this.#target.blocks ? this.#blockGrid(root) : threadGrid(root, this.#target);
+    const grid = this.#target.blocks ? this.#blockGrid(root) : gridOfThreads(root, this.#target);
     const role = this.#role(root);
     const forms = this.#fewRows(root).filter((f) => !isRefuted(f.when, ranges));
     this.#lowerForms(root, forms, block, ranges);
@@ -492,19 +484,12 @@ function refuseDots({ statement, loops }: ScheduledStatement, target: Target): v
   });
 }
 
-function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {
+function gridOfThreads({ statement, loops }: ScheduledStatement, target: Target): Grid {
   const bound = loops.find((l) => isBound(l.mode));
   if (bound) {
     rejectBlocks(target, `bind ${statement.name}:${bound.name} to ${bound.mode}`);
   }
-  const parallel = loops.some((l) => l.mode === "grid");
-  const extent = parallel ? variable(threadCountName) : constant(1);
-  return {
-    unit: "threads",
-    axes: [{ name: threadAxis, extent }],
-    clusterSize: 1,
-    resident: false,
-  };
+  return threadGrid(loops.some((l) => l.mode === "grid"));
 }
 
 function rejectBlocks(target: Target, at: string): never {

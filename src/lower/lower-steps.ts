@@ -17,7 +17,7 @@ import {
   variable,
   variablesOf,
 } from "../semantics/index-expr.ts";
-import { threadAxis } from "./lower-region.ts";
+import { threadGrid } from "./thread-grid.ts";
 
 /** How often the step runs. */
 export type StepTrips =
@@ -188,11 +188,10 @@ function isOfLanes(dtype: NestTensor["dtype"]): boolean {
 
 /** One kernel, of one thread, for all copies. */
 function copies(name: string, all: readonly Copy[]): Kernel {
-  const axes = [{ name: threadAxis, extent: constant(1) }];
   const body = all.flatMap((make, i) => make(`c${i}x`));
   return {
     name,
-    grid: { unit: "threads", axes, clusterSize: 1, resident: false },
+    grid: threadGrid(false),
     buffers: [],
     counters: [],
     roles: [{ name: "main", copies: 1, threads: 1, body }],

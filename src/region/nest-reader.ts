@@ -19,6 +19,7 @@ import type {
   NestTensor,
   Reduction,
   Region,
+  Selection,
   Statement,
   Write,
 } from "./nest.ts";
@@ -135,11 +136,20 @@ function readItem(reader: TextReader, tensors: Tensors): NestItem {
     const origin = reader.string("what the routine comes from");
     reader.expect("node");
     const node = reader.number("the number of a node");
+    const selects = reader.accept("selects") ? readSelection(reader) : undefined;
     const reads = readNames(reader);
     reader.expect("->");
-    return { kind: "routine", routine: { name, node, origin, reads, writes: readNames(reader) } };
+    const named = { name, node, origin, reads, writes: readNames(reader) };
+    return { kind: "routine", routine: selects ? { ...named, selects } : named };
   }
   return { kind: "statement", statement: readStatement(reader, tensors) };
+}
+
+function readSelection(reader: TextReader): Selection {
+  const largest = reader.accept("greatest");
+  if (!largest) reader.expect("least");
+  reader.expect("by");
+  return { largest, lanes: reader.number("how many groups are compared at once") };
 }
 
 function readStatement(reader: TextReader, tensors: Tensors): Statement {

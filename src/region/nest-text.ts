@@ -75,8 +75,10 @@ function printItem(item: NestItem, out: TextWriter): void {
       out.line(`view ${item.view.tensor} of ${item.view.of}`);
       break;
     case "routine": {
-      const { name, node, origin, reads, writes } = item.routine;
-      const head = `routine ${name} ${JSON.stringify(origin)} node ${node}`;
+      const { name, node, origin, reads, writes, selects } = item.routine;
+      const kind = selects?.largest ? "greatest" : "least";
+      const selected = selects ? ` selects ${kind} by ${selects.lanes}` : "";
+      const head = `routine ${name} ${JSON.stringify(origin)} node ${node}${selected}`;
       out.line(`${head} (${reads.join(", ")}) -> (${writes.join(", ")})`);
     }
   }

@@ -109,6 +109,18 @@ export interface Routine {
   readonly origin: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
+  /** A part of the node: the places of the first of each line. Absent: all that the node computes. */
+  readonly selects?: Selection;
+}
+
+/**
+ * The places of the first elements of each line, in order: equal ones as they stand, NaN as the greatest. A line of
+ * what is read is its last two axes together, [lines, rows, groups]; what is written is [lines, count].
+ */
+export interface Selection {
+  readonly largest: boolean;
+  /** Groups that are compared at once, which divide their number. */
+  readonly lanes: number;
 }
 
 export type NestItem =

@@ -2,6 +2,7 @@
 import type { Model } from "../graph/graph.ts";
 import { type PrepareOptions, prepareModel } from "../graph/prepare.ts";
 import { type KeepWideOptions, keepWide, type WideValue } from "../graph/transforms/keep-wide.ts";
+import type { NestOptions } from "../region/builders/context.ts";
 import { costlyHalves, halfFactors, type Target } from "../target/target.ts";
 import { mayAttend } from "./attention/attention-candidates.ts";
 import { productOrdersOf } from "./products/stream-operands.ts";
@@ -92,6 +93,16 @@ function prepareOptions(target: Target): PrepareOptions {
     selectsByDigits: target.blocks !== undefined,
     repeatsSteps: repeatsSteps(target),
   };
+}
+
+/** A result is what all lanes agree on: sixteen take a fifth longer for that than eight. */
+const mostSelectionLanes = 8;
+
+/** How nests are built for a target: processors select the first k of a line, and filter one axis at a time. */
+export function nestOptions(target: Target): Omit<NestOptions, "prefix"> {
+  if (target.blocks) return {};
+  const selectionLanes = Math.min(mostSelectionLanes, target.vectorBytes / 4);
+  return { selectionLanes, separatesFilters: true };
 }
 
 /** Whether programs repeat the steps of scans: those of processors. */

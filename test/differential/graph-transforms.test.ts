@@ -72,6 +72,22 @@ describe("transforms of random graphs give equal results", () => {
   });
 });
 
+it("foldConstants reads stored weights behind nodes that change nothing", () => {
+  const b = new GraphBuilder("stored");
+  const x = b.input("x", tensorType("f32", 4));
+  const w = b.weight("w", tensorType("f32", 1, 6, 4));
+  const matrix = b.reshape(b.sliceAxis(w, 0, 0, 1), [6, 4].map(constant));
+  const graph = b.finish([b.add(x, b.sliceAxis(matrix, 0, 2, 3))]);
+  const data = Float32Array.from({ length: 24 }, (_, i) => i / 4);
+  const weights = { read: (): Tensor => ({ dtype: "f32", shape: [1, 6, 4], data }) };
+  const folded = foldConstants(graph, { ...limits, weights });
+  const after = eliminateDeadCode(folded.graph);
+  expect(after.nodes.map((n) => n.op)).toEqual(["add"]);
+  const inputs = randomInputs(graph, 1);
+  const store = { read: (key: string) => folded.constants.get(key) ?? weights.read() };
+  expect(run(after, inputs, store)).toEqual(run(graph, inputs, weights));
+});
+
 describe("bindSymbols", () => {
   it("gives what the general graph gives at that size", () => {
     fc.assert(

@@ -7,8 +7,15 @@ import { weightReader } from "../../src/graph/prepare.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
 import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
+import { printSchedule } from "../../src/schedule/directive-text.ts";
 import { type IndexLike, toIndex } from "../../src/semantics/index-expr.ts";
-import { fromRef, type RefTensor, refTensor, toRef } from "../../src/semantics/tensor.ts";
+import {
+  fromRef,
+  type RefTensor,
+  refTensor,
+  type Tensor,
+  toRef,
+} from "../../src/semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
@@ -115,3 +122,34 @@ it("a scan in a scan, more steps than are copied out", async () => {
   const graph = b.finish(b.nodes("scan", [state, planes], { body, ...once }));
   await check(graph, [[random(rng, 12, 10, 3), random(rng, 3)]]);
 });
+
+it("weights in another shape: the step has the weight itself, and packs it", async () => {
+  // More elements than are folded ahead.
+  const [steps, rows, size] = [9, 2, 2080];
+  const make = (whole: boolean): Graph => {
+    const b = new GraphBuilder("reshaped");
+    const states = b.input("states", tensorType("f32", rows, size));
+    const given = b.input("given", tensorType("f32", steps, rows, size));
+    const weight = b.weight("W", tensorType("f32", ...(whole ? [size, size] : [1, size, size])));
+    const matrix = whole ? weight : b.reshape(weight, [size, size].map(toIndex));
+    const inputs = ["s", "x"].map((name) => ({ name, type: tensorType("f32", rows, size) }));
+    const captured = { name: "w", type: tensorType("f32", size, size) };
+    const body = b.subgraph("step", [...inputs, captured], (w, [s, x, m]) => [
+      w.apply("tanh", w.add(w.einsum("b i, j i -> b j", s!, m!), x!)),
+    ]);
+    const plain = { inputAxes: [0], inputReversed: [false], outputAxes: [], outputReversed: [] };
+    const attrs: OpAttrs["scan"] = { body, carried: 1, sequences: 1, ...plain };
+    return b.finish(b.nodes("scan", [states, given, matrix], attrs));
+  };
+  const drawn = random(new Rng(3), size, size);
+  const schedules = [true, false].map((whole) => {
+    const { data } = fromRef(drawn);
+    const shape = whole ? [size, size] : [1, size, size];
+    const weights = { read: () => ({ dtype: "f32", shape, data }) as Tensor };
+    const target = targets.get("x64-avx2")!;
+    const compiled = unwrap(compileModel({ graph: make(whole), weights }, { target }));
+    return compiled.regions.map((r) => printSchedule(r.scheduled.schedule));
+  });
+  expect(schedules[0]!.join()).toContain("layout");
+  expect(schedules[1]!.join()).toContain("layout");
+}, 60_000);

@@ -232,10 +232,21 @@ function mathOfTwo(name: string): LibraryRow {
   });
 }
 
+/** The magnitude's bits, negative where the number is; NaN above all. */
+function orderKey(f: FunctionBuilder): void {
+  const [bits, sign] = [f.local("i32"), f.local("i32")];
+  f.get(f.param(0)).op("i32.reinterpret_f32").tee(bits);
+  f.i32Const(31).op("i32.shr_s").set(sign);
+  f.get(bits).i32Const(0x7fffffff).op("i32.and").get(sign).op("i32.xor").get(sign).op("i32.sub");
+  f.i32Const(0x7fffffff);
+  f.get(f.param(0)).get(f.param(0)).op("f32.eq").op("select");
+}
+
 export const floatRows: readonly (readonly [string, LibraryRow])[] = [
   ...byWidth,
   ...narrow,
   ...saturating,
+  ["orderKey.f32", row(["f32"], "i32", orderKey)],
   ["wrap.f64", row(["f64"], "i64", wrap)],
   ["demoteOdd", row(["f64"], "f32", demoteOdd)],
   ["pow.f32", mathOfTwo("pow.f64")],

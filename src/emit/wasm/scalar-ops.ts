@@ -123,7 +123,8 @@ function pushFloat(context: KernelContext, op: ScalarOp, dtype: DType): void {
   else if (scalar === "f32" && library.has(vectorRow)) pushThroughVector(context, vectorRow);
   else pushMath(context, op, scalar === "f32");
   const rounds =
-    isNarrowFloat(dtype) && !["equal", "less", "lessEqual", "isNan", "not"].includes(op);
+    isNarrowFloat(dtype) &&
+    !["equal", "less", "lessEqual", "isNan", "not", "orderKey"].includes(op);
   if (rounds) library.call(f, `round.${dtype}`);
 }
 

@@ -114,6 +114,7 @@ function spellFloat(context: KernelContext, op: ScalarOp, shape: "f32x4" | "f64x
       f.op("f32x4.ne");
     };
   }
+  if (op === "orderKey") return spellOrderKey(context);
   const row = `${op}.${shape}`;
   if (!library.has(row)) return undefined;
   return ([x]: readonly Push[]) => {
@@ -127,6 +128,24 @@ function spellFloat(context: KernelContext, op: ScalarOp, shape: "f32x4" | "f64x
     f.set(operand);
     library.expand(f, row, () => f.get(operand));
     f.release(operand);
+  };
+}
+
+/** The magnitude's bits, negative where the number is; NaN above all. */
+function spellOrderKey({ f }: KernelContext) {
+  return ([x]: readonly Push[]): void => {
+    const [bits, sign] = [f.local("v128"), f.local("v128")];
+    pushSplatLiteral(f, "i32", 0x7fffffff);
+    x!();
+    f.tee(bits);
+    pushSplatLiteral(f, "i32", 0x7fffffff);
+    f.op("v128.and").get(bits).i32Const(31).op("i32x4.shr_s").tee(sign).op("v128.xor");
+    f.get(sign).op("i32x4.sub");
+    // The key where the number equals itself.
+    const key = f.local("v128");
+    f.set(key).get(key);
+    f.get(bits).get(bits).op("f32x4.ne").op("v128.bitselect");
+    f.release(bits).release(sign).release(key);
   };
 }
 

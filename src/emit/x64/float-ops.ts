@@ -19,6 +19,13 @@ function extremum(kind: "minOrSecond" | "maxOrSecond"): FloatOp {
   return (c, [into, x]) => c.select(c.compare("unordered", x!, x!), x!, c[kind](x!, into!));
 }
 
+/** Of f32: the magnitude's bits, negative where the number is, as 32-bit integers; NaN above all. */
+export function orderKey(c: VectorCode, x: Register): Register {
+  const sign = c.sar(x, 31);
+  const key = c.op("vpsubd", c.xor(c.abs(x), sign), sign);
+  return c.select(c.compare("unordered", x, x), c.i32(0x7fffffff), key);
+}
+
 const rows: Partial<Record<ScalarOp, FloatOp>> = {
   add: (c, [a, b]) => c.add(a!, b!),
   sub: (c, [a, b]) => c.sub(a!, b!),

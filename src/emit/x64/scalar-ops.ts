@@ -6,7 +6,7 @@ import type { Expr } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { type MathFunction, mathFunctions } from "./context-block.ts";
-import { findFloatOp } from "./float-ops.ts";
+import { findFloatOp, orderKey } from "./float-ops.ts";
 import { roundNarrow } from "./half-rows.ts";
 import { applyInteger, flagOf } from "./integer-ops.ts";
 import type { KernelContext } from "./kernel-context.ts";
@@ -114,6 +114,11 @@ function applyFloat(
     case "isNan":
       f.emit(compare, a!, a!);
       return flagOf(f, "p");
+    case "orderKey": {
+      const key = f.gpr(32);
+      f.emit("vmovd", key, orderKey(context.vectorCode(128, dtype), a!));
+      return key;
+    }
     default:
       break;
   }

@@ -9,6 +9,7 @@ import { literalOfRest } from "../../program/walk.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
+import { ConditionMasks } from "./condition-masks.ts";
 import { offsetBy } from "./function-code.ts";
 import { patternsOf } from "./half-patterns.ts";
 import type { KernelContext } from "./kernel-context.ts";
@@ -30,7 +31,7 @@ import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
 import { joinLanes, replaceFirst, takeLane } from "./single-lanes.ts";
 import { patternOfF32, patternOfF64 } from "./vector-code.ts";
-import { findVectorApply, findVectorCast } from "./vector-ops.ts";
+import { findVectorApply, findVectorCast, isDot } from "./vector-ops.ts";
 
 type ExprOf<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 
@@ -43,21 +44,27 @@ export class ValueEmitter {
   readonly #patterns: ReadonlySet<string>;
   /** Values computed for the current statement. */
   readonly #done = new Map<Expr, Register[]>();
+  readonly #masks: ConditionMasks;
   /** Vectors of the current statement that lie on the stack, lane by lane. */
   readonly #onStack = new Map<Expr, Memory>();
 
   constructor(context: KernelContext, patterns: ReadonlySet<string>) {
     this.#context = context;
     this.#patterns = patterns;
+    this.#masks = new ConditionMasks(context, (e, chunk) => this.value(e, chunk));
   }
 
   /** Binds a value under a name; the caller forgets it at the end of its scope. */
   bind(name: string, given: Expr): void {
     const value = this.#patterns.has(name) ? this.#asStored(given) : given;
     const registers = this.#context.newRegisters(value.dtype, value.lanes);
+    const masks = registers.flatMap((_, chunk) => this.#masks.of(value, chunk) ?? []);
     registers.forEach((r, chunk) => {
-      this.copy(r, this.value(value, chunk));
+      const mask = masks[chunk];
+      const made = mask && this.#context.vectorCode(r.bits, "f32").lanesOf(mask);
+      this.copy(r, made ?? this.value(value, chunk));
     });
+    if (masks.length > 0) this.#masks.bind(name, masks);
     this.#bound.set(name, registers);
     this.#meant.set(name, value);
   }
@@ -73,6 +80,7 @@ export class ValueEmitter {
   forget(name: string): void {
     invariant(this.#bound.delete(name), () => `value ${name} is not bound`);
     this.#meant.delete(name);
+    this.#masks.forget(name);
   }
 
   endStatement(): void {
@@ -318,6 +326,11 @@ export class ValueEmitter {
           e.operands.map((o) => this.#lane(o, lane)),
         ),
       );
+    }
+    const mask = e.op === "select" ? this.#masks.of(e.operands[0]!, chunk) : undefined;
+    if (mask) {
+      const [yes, no] = e.operands.slice(1).map((o) => this.value(o, chunk));
+      return this.#context.vectorCode(bits, e.dtype).select(mask, yes!, no!);
     }
     const operands = e.operands.map((o) => this.value(o, chunk));
     const lane = e.op === "select" ? e.dtype : e.operands[0]!.dtype;
@@ -570,11 +583,6 @@ export class ValueEmitter {
 
 function asItIs(of: Expr): { readonly of: Expr; readonly conversion: Conversion } {
   return { of, conversion: "vcvttps2dq" };
-}
-
-/** Dot products of bytes, or of integers or floats of 16 bits, whose operands fill registers of one size. */
-function isDot({ intrinsic }: ExprOf<"call">): boolean {
-  return ["vpdpbusd.", "vpdpwssd.", "vdpbf16ps."].some((name) => intrinsic.startsWith(name));
 }
 
 const broadcasts: Readonly<Record<number, string>> = {

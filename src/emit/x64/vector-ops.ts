@@ -6,7 +6,7 @@ import type { Expr } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { castSaturates } from "../../semantics/scalar-meaning.ts";
-import { findFloatOp } from "./float-ops.ts";
+import { findFloatOp, orderKey } from "./float-ops.ts";
 import { roundNarrow } from "./half-rows.ts";
 import { holdingOf, isFloat, isNarrowFloat, isPacked, isUnsigned } from "./lanes.ts";
 import type { Register } from "./operand.ts";
@@ -79,6 +79,7 @@ export function findVectorApply(e: Extract<Expr, { kind: "apply" }>): VectorRow 
   if (op === "isNan") {
     return holding === "f32" ? (c, [a]) => c.lanesOf(c.compare("unordered", a!, a!)) : undefined;
   }
+  if (op === "orderKey") return (c, [a]) => orderKey(c, a!);
   const row = extremumWithNumber(e) ?? findFloatOp(op, dtype);
   if (!row || !isNarrowFloat(dtype)) return row;
   return (c, operands) => roundNarrow(c, dtype, row(c, operands));
@@ -153,4 +154,9 @@ function saturateToSigned(c: VectorCode, x: Register): Register {
   const high = c.compare("greaterEqual", x, c.constant(2 ** 31));
   const capped = c.select(high, c.i32(0x7fffffff), plain);
   return c.select(c.compare("unordered", x, x), c.i32(0), capped);
+}
+
+/** Dot products of bytes, or of integers or floats of 16 bits, whose operands fill registers of one size. */
+export function isDot({ intrinsic }: Extract<Expr, { kind: "call" }>): boolean {
+  return ["vpdpbusd.", "vpdpwssd.", "vdpbf16ps."].some((name) => intrinsic.startsWith(name));
 }

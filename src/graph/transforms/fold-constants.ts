@@ -100,14 +100,14 @@ function foldNode(site: RebuildSite, limits: FoldLimits): readonly Tensor[] | un
 
 /** The operands if all are constants and there is one; iota and the like are cheaper computed. */
 function readOperands(
-  { b, old, node, inputs }: RebuildSite,
+  { b, inputs }: RebuildSite,
   { weights }: FoldLimits,
 ): readonly RefTensor[] | undefined {
-  const sources = inputs.map((id, i): (() => Tensor) | undefined => {
+  const sources = inputs.map((id): (() => Tensor) | undefined => {
     const tensor = b.constantOf(id);
     if (tensor) return () => tensor;
-    const source = old.weights.find((w) => w.value === node.inputs[i])?.source;
-    return weights && source?.kind === "stored" ? () => weights.read(source.key) : undefined;
+    const key = b.keyOf(id);
+    return weights && key !== undefined ? () => weights.read(key) : undefined;
   });
   if (sources.length === 0 || sources.some((read) => read === undefined)) return undefined;
   return sources.map((read) => toRef(read!()));

@@ -144,8 +144,7 @@ function stepsOfScan(graph: Graph, node: Scan): RepeatedSteps {
   const variable = freeName(`step${node.id}`, new Set(ranges.keys()));
   const number = b.symbol(variable, 0, Math.max(0, rangeOf(count, ranges).max - 1));
   const states = outputs.slice(0, carried);
-  const outside = declare(b, graph, { states, operands: inputs.slice(carried) });
-  const known = b.valueCount;
+  const { known, outside } = declare(b, graph, { states, operands: inputs.slice(carried) });
   const at = (reversed: boolean): IndexExpr => (reversed ? sub(sub(count, 1), number) : number);
   const elements = inputs.slice(carried, carried + sequences).map((id, s) => {
     const axis = inputAxes[s]!;
@@ -180,8 +179,8 @@ function stepsOfLoop(graph: Graph, node: Loop): RepeatedSteps {
   const { body, carried } = attrs;
   const inputs = node.inputs.slice(2);
   const b = builderOf(graph, node);
-  const outside = declare(b, graph, { states: outputs, operands: inputs.slice(carried) });
-  const known = b.valueCount;
+  const operands = inputs.slice(carried);
+  const { known, outside } = declare(b, graph, { states: outputs, operands });
   const held = outputs.map((id) => outside.get(id)!);
   const captures = inputs.slice(carried).map((id) => outside.get(id)!);
   const inner = { ...body, inputs: body.inputs.slice(2), outputs: body.outputs.slice(1) };
@@ -267,29 +266,59 @@ function carriedOf(
   }));
 }
 
-/** Values of the graph around under their names: inputs first, then what is a weight there. */
+/** What a step takes from around it; values up to the number `known` are called as they are there. */
+interface Declared {
+  readonly known: number;
+  readonly outside: ReadonlyMap<ValueId, ValueId>;
+}
+
+/**
+ * Values of the graph around under their names: inputs first, then what is a weight there. A weight in another shape
+ * is reshaped in the step, so that its products have the weight itself, which may be stored as they like.
+ */
 function declare(
   b: GraphBuilder,
   graph: Graph,
   of: { readonly states: readonly ValueId[]; readonly operands: readonly ValueId[] },
-): ReadonlyMap<ValueId, ValueId> {
+): Declared {
   const weights = new Map(graph.weights.map((w) => [w.value, w.source]));
   const ids = new Set([...of.states, ...of.operands]);
+  const stored = new Map([...ids].map((id) => [id, reshapedWeight(graph, weights, id)]));
   const found = new Map<ValueId, ValueId>();
   for (const id of ids) {
     const { name, type } = graph.values[id]!;
-    if (!weights.has(id)) found.set(id, b.input(name, type));
+    if (stored.get(id) === undefined) found.set(id, b.input(name, type));
   }
-  for (const id of ids) {
-    const source = weights.get(id);
-    if (!source) continue;
+  const own = new Set([...stored.values()].filter((id) => id !== undefined));
+  for (const id of own) {
+    const source = weights.get(id)!;
     const { name, type } = graph.values[id]!;
     found.set(
       id,
       source.kind === "inline" ? b.constant(source.tensor, name) : b.weight(name, type, source.key),
     );
   }
-  return found;
+  const known = b.valueCount;
+  for (const [id, weight] of stored) {
+    if (weight === undefined || weight === id) continue;
+    found.set(id, b.reshape(found.get(weight)!, graph.values[id]!.type.shape));
+  }
+  return { known, outside: found };
+}
+
+/** The weight that a value has the elements of, in order; undefined: none. */
+function reshapedWeight(
+  graph: Graph,
+  weights: ReadonlyMap<ValueId, unknown>,
+  value: ValueId,
+): ValueId | undefined {
+  let id = value;
+  while (!weights.has(id)) {
+    const made = graph.nodes.find((n) => n.outputs[0] === id);
+    if (made?.op !== "reshape") return undefined;
+    id = made.inputs[0]!;
+  }
+  return id;
 }
 
 function freeName(wanted: string, taken: ReadonlySet<string>): string {

@@ -9,13 +9,13 @@ import { attempt, type Result, reject } from "../../support/diagnostic.ts";
 import type { NestProgram } from "../nest.ts";
 import { pruneProgram } from "../prune.ts";
 import { readThroughViews } from "../views.ts";
-import { NestContext } from "./context.ts";
+import { NestContext, type NestOptions } from "./context.ts";
 import { type NestBuilder, nestBuilders } from "./table.ts";
 
-/** The nests of a graph; diagnostics name nodes that have none. Names of statements begin with `prefix`. */
-export function buildNests(graph: Graph, prefix = ""): Result<NestProgram> {
+/** The nests of a graph; diagnostics name nodes that have none. */
+export function buildNests(graph: Graph, options: NestOptions = {}): Result<NestProgram> {
   return attempt(() => {
-    const context = new NestContext(graph, prefix);
+    const context = new NestContext(graph, options);
     for (const node of graph.nodes) buildNode(context, node);
     const outputs = ownOutputs(context);
     const inputs = graph.inputs.map((v) => context.name(v));

@@ -27,6 +27,8 @@ import type {
   LoopKind,
   NestItem,
   NestTensor,
+  Routine,
+  Selection,
   TensorRole,
   Write,
 } from "../nest.ts";
@@ -37,6 +39,18 @@ export type NodeHead = Pick<Node, "id" | "op" | "inputs" | "outputs" | "origin">
 
 type RoledTensor = NestTensor & { readonly role: TensorRole };
 
+export interface NestOptions {
+  /** Names of statements begin with it. */
+  readonly prefix?: string;
+  /**
+   * The first k of long lines are selected, by a routine (lower/first-places.ts) on so many lanes of 32 bits; absent:
+   * counted.
+   */
+  readonly selectionLanes?: number;
+  /** Filters along several axes are passes along one each, with results between in memory; default: one sum of all. */
+  readonly separatesFilters?: boolean;
+}
+
 /** Collects the nests of one graph. */
 export class NestContext {
   readonly graph: Graph;
@@ -46,12 +60,19 @@ export class NestContext {
   readonly #constants = new Map<ValueId, RefTensor>();
   readonly #roots = new Map<string, string>();
   readonly #claimed = new Set<string>();
+  readonly selectionLanes: number | undefined;
+  readonly separatesFilters: boolean;
   readonly #prefix: string;
   #statements = 0;
 
-  constructor(graph: Graph, prefix = "") {
+  constructor(
+    graph: Graph,
+    { prefix = "", selectionLanes, separatesFilters = false }: NestOptions = {},
+  ) {
     this.graph = graph;
+    this.separatesFilters = separatesFilters;
     this.#prefix = prefix;
+    this.selectionLanes = selectionLanes;
     this.symbolRanges = new Map(graph.symbols.map((s) => [s.name, { min: s.min, max: s.max }]));
     for (const { value, source } of graph.weights) {
       if (source.kind === "inline") this.#constants.set(value, toRef(source.tensor));
@@ -154,15 +175,28 @@ export class NestContext {
     draft.finishStatement([draft.readTensor(from, at)], [{ tensor: to, index: at }]);
   }
 
+  /** Another name for the elements of an intermediate tensor, in another shape. */
+  reshaped(of: string, shape: readonly IndexExpr[]): string {
+    const name = this.temporary(`${of}.lines`, this.tensor(of).dtype, shape);
+    this.#addView(name, of);
+    return name;
+  }
+
   /** A computation that no nest expresses: left to a Program builder. */
   routine(node: NodeHead): void {
-    const routine = {
-      name: this.nextStatementName(),
-      node: node.id,
-      origin: node.origin === undefined ? node.op : `${node.op} of ${node.origin}`,
-      reads: node.inputs.map((v) => this.name(v)),
-      writes: node.outputs.map((v) => this.name(v)),
-    };
+    const reads = node.inputs.map((v) => this.name(v));
+    const writes = node.outputs.map((v) => this.name(v));
+    this.#addRoutine(node, { reads, writes });
+  }
+
+  /** The places of the first of each line. */
+  selection(node: NodeHead, from: string, to: string, selects: Selection): void {
+    this.#addRoutine(node, { reads: [from], writes: [to], selects });
+  }
+
+  #addRoutine(node: NodeHead, what: Pick<Routine, "reads" | "writes" | "selects">): void {
+    const origin = node.origin === undefined ? node.op : `${node.op} of ${node.origin}`;
+    const routine = { name: this.nextStatementName(), node: node.id, origin, ...what };
     this.items.push({ kind: "routine", routine });
   }
 

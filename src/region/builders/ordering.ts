@@ -1,26 +1,22 @@
 /**
- * Nests of topK. The first one alone is a fold of values with their positions. More by counting: the rank of an element is how many others come before it, result p takes
+ * Nests of topK. The first one alone is a fold of values with their positions. More by selection, a routine over lines
+ * of groups (lower/first-places.ts), where a processor runs it and that takes fewer steps than counting; else by
+ * counting: the rank of an element is how many others come before it, result p takes
  * the element of rank p. Every rank occurs once, since equal values keep the order of their positions
  * and NaN is the greatest value. A quadratic number of comparisons along the axis, but without
  * control flow: every loop runs in lanes and on threads, and k and the extent may be symbols. Long axes come
  * here in short pieces (graph/transforms/select-top.ts).
  */
 import type { NodeOf } from "../../graph/graph.ts";
-import { isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import { argMonoid } from "../../semantics/monoids.ts";
-import {
-  apply,
-  argument,
-  cast,
-  indexValue,
-  literal,
-  type ScalarExpr,
-} from "../../semantics/scalar-expr.ts";
+import { apply, argument, cast, indexValue, literal } from "../../semantics/scalar-expr.ts";
+import { exceeds, ties } from "../../semantics/total-order.ts";
 import { numberAs } from "../statement.ts";
 import type { NestContext } from "./context.ts";
 import { comparedAs, foldInto, reduceLoops } from "./reduction.ts";
+import { groupsOf, selectedPlaces } from "./selection.ts";
 
 /** A topK with what its statements share. */
 interface Ordering {
@@ -39,9 +35,14 @@ export function buildTopK(context: NestContext, node: NodeOf<"topK">): void {
     return;
   }
   const ordering = { context, node, shape, indexDType: max < 2 ** 31 ? "i32" : "i64" } as const;
+  const groups = groupsOf(context, node);
+  if (groups) {
+    resultStatements(ordering, { tensor: selectedPlaces(context, node, groups), isLast: true });
+    return;
+  }
   const ranks = rankStatement(ordering);
   const positions = positionStatement(ordering, ranks);
-  resultStatements(ordering, positions);
+  resultStatements(ordering, { tensor: positions });
 }
 
 /** The first in order: one fold of values with their positions, in which NaN is the greatest value. */
@@ -103,37 +104,29 @@ function positionStatement(ordering: Ordering, ranks: string): string {
   return positions;
 }
 
-function resultStatements(ordering: Ordering, positions: string): void {
+/** @param positions along the axis of the results, or of these the last */
+function resultStatements(
+  ordering: Ordering,
+  { tensor: positions, isLast = false }: { readonly tensor: string; readonly isLast?: boolean },
+): void {
   const { context, node, shape, indexDType } = ordering;
   const { axis } = node.attrs;
   const [values, indices] = node.outputs.map((v) => context.name(v));
   const results = context.type(node.outputs[0]!).shape;
+  const indexOf = (at: readonly IndexExpr[]): readonly IndexExpr[] =>
+    isLast ? [...at.toSpliced(axis, 1), at[axis]!] : at;
   const gather = context.draft(node);
   const at = gather.loops("i", results);
-  const from = gather.provedIndirect(positions, at, shape[axis]!);
+  const from = gather.provedIndirect(positions, indexOf(at), shape[axis]!);
   const element = gather.read(node.inputs[0]!, withAt(at, axis, from));
   gather.finishStatement([element], [{ tensor: values!, index: at }]);
   const widen = context.draft(node);
   const to = widen.loops("i", results);
-  const position = widen.readTensor(positions, to);
+  const position = widen.readTensor(positions, indexOf(to));
   const body = indexDType === "i64" ? position : cast(position, "i64", false);
   widen.finishStatement([body], [{ tensor: indices!, index: to }]);
 }
 
 function withAt(at: readonly IndexExpr[], axis: number, index: IndexExpr): readonly IndexExpr[] {
   return at.map((i, a) => (a === axis ? index : i));
-}
-
-/** a > b where NaN is the greatest. */
-function exceeds(a: ScalarExpr, b: ScalarExpr): ScalarExpr {
-  const greater = apply("less", b, a);
-  if (!isFloatDType(a.dtype)) return greater;
-  const alone = apply("and", apply("isNan", a), apply("not", apply("isNan", b)));
-  return apply("or", greater, alone);
-}
-
-function ties(a: ScalarExpr, b: ScalarExpr): ScalarExpr {
-  const same = apply("equal", a, b);
-  if (!isFloatDType(a.dtype)) return same;
-  return apply("or", same, apply("and", apply("isNan", a), apply("isNan", b)));
 }

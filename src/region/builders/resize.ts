@@ -33,16 +33,7 @@ import { reject } from "../../support/diagnostic.ts";
 import { literalOf } from "../statement.ts";
 import type { NestContext } from "./context.ts";
 import { accumulatorOf, foldInto } from "./reduction.ts";
-
-/** One axis: extents, and the scale that the coordinate transform uses. */
-interface Axis {
-  readonly axis: number;
-  readonly from: IndexExpr;
-  readonly to: IndexExpr;
-  readonly scale: number | undefined;
-  readonly start: number;
-  readonly end: number;
-}
+import { type Axis, buildPasses, type Tables } from "./resize-passes.ts";
 
 export function buildResize(context: NestContext, node: NodeOf<"resize">): void {
   const { attrs } = node;
@@ -191,15 +182,6 @@ function cubicWeight(d: ScalarExpr, a: number, offset: number): ScalarExpr {
       .reduce((sum, c) => op("add", op("mul", sum, d), f64(c)), f64(coefficients[0]!));
   const near = offset === 0 || offset === 1;
   return horner(near ? [a + 2, -(a + 3), 0, 1] : [a, -5 * a, 8 * a, -4 * a]);
-}
-
-/** Names of the tables of one axis, each [result extent, taps] (`outside`: [result extent]). */
-interface Tables {
-  readonly axis: Axis;
-  readonly taps: number;
-  readonly position: string;
-  readonly weight: string | undefined;
-  readonly outside: string | undefined;
 }
 
 function tablesOf(context: NestContext, node: NodeOf<"resize">, axis: Axis): Tables {
@@ -353,6 +335,10 @@ function keptWeight(
 
 function buildSampled(context: NestContext, node: NodeOf<"resize">, axes: readonly Axis[]): void {
   const tables = axes.map((axis) => tablesOf(context, node, axis));
+  if (context.separatesFilters && tables.length > 1 && tables.every((t) => t.weight)) {
+    buildPasses(context, node, tables);
+    return;
+  }
   const output = node.outputs[0]!;
   const { shape, dtype } = context.type(output);
   const draft = context.draft(node);

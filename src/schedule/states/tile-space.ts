@@ -110,7 +110,6 @@ export class TileSpace {
   readonly #stored = new Map<string, StoredForms>();
   readonly #rowsBeside = new Map<number, readonly (readonly UnrolledRows[])[]>();
   readonly #dealt: boolean[] = [];
-  #vectorizes: boolean | undefined;
   /** Bytes of the largest cache that a block may fill. */
   readonly #outerCache: number | undefined;
 
@@ -509,9 +508,9 @@ export class TileSpace {
 
   /** @param lane a loop over results; absent: of a reduction, or none */
   #mayVectorize(lane?: number): boolean {
-    this.#vectorizes ??= this.#allowsLanes();
+    const vectorizes = this.#allowsLanes(lane !== undefined);
     const { indirects, reduction } = this.#statement;
-    if (indirects.length === 0 || !this.#vectorizes) return this.#vectorizes;
+    if (indirects.length === 0 || !vectorizes) return vectorizes;
     return lane !== undefined && !reduction && this.#isSameForLanes(this.figures.loops[lane]!.name);
   }
 
@@ -523,12 +522,12 @@ export class TileSpace {
     });
   }
 
-  #allowsLanes(): boolean {
+  /** @param overResults whether results stand in lanes too: lanes of a reduction are folded before its finish */
+  #allowsLanes(overResults: boolean): boolean {
     const { reads, writes, finishReads } = this.#statement;
     if (writes.some((w) => w.combine !== "overwrite")) return false;
-    const dtypes = [...reads, ...finishReads, ...writes].map(
-      (a) => this.#region.tensors.get(a.tensor)!.dtype,
-    );
+    const ofResults = overResults || this.#reduce.length === 0 ? [...finishReads, ...writes] : [];
+    const dtypes = [...reads, ...ofResults].map((a) => this.#region.tensors.get(a.tensor)!.dtype);
     const halves = this.#target.capabilities.has(halfLanes);
     return dtypes.every((d) => laneTypes.has(d) || (halves && (d === "f16" || d === "bf16")));
   }

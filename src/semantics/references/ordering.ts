@@ -16,9 +16,15 @@ function compareValues(a: ScalarValue, b: ScalarValue): number {
   return (Number.isNaN(a) ? 1 : 0) - (Number.isNaN(b) ? 1 : 0);
 }
 
-export const topK: Reference<"topK"> = ({ axis, k, largest }, [x]) => {
-  const { outer, extent, inner } = splitAtAxis(x!.shape, axis);
-  const shape = x!.shape.map((size, i) => (i === axis ? k : size));
+export const topK: Reference<"topK"> = (attrs, [x]) => firstAlong(x!, attrs);
+
+/** The first k along an axis: elements, and where they stand. */
+export function firstAlong(
+  x: RefTensor,
+  { axis, k, largest }: Pick<ConcreteAttrs<"topK">, "axis" | "k" | "largest">,
+): readonly [RefTensor, RefTensor] {
+  const { outer, extent, inner } = splitAtAxis(x.shape, axis);
+  const shape = x.shape.map((size, i) => (i === axis ? k : size));
   const offsets = new Int32Array(elementCount(shape));
   const indices = zeroRef("i64", shape);
   const direction = largest ? -1 : 1;
@@ -26,7 +32,7 @@ export const topK: Reference<"topK"> = ({ axis, k, largest }, [x]) => {
     const o = Math.floor(row / inner);
     const base = o * extent * inner + (row % inner);
     const order = Array.from({ length: extent }, (_, j) => j).sort((a, b) => {
-      const byValue = compareValues(x!.data[base + a * inner]!, x!.data[base + b * inner]!);
+      const byValue = compareValues(x.data[base + a * inner]!, x.data[base + b * inner]!);
       return direction * byValue || a - b;
     });
     // Sorted results satisfy an unsorted request too.
@@ -36,8 +42,8 @@ export const topK: Reference<"topK"> = ({ axis, k, largest }, [x]) => {
       indices.data[at] = BigInt(order[j]!);
     }
   }
-  return [takeOffsets(x!, shape, offsets), indices];
-};
+  return [takeOffsets(x, shape, offsets), indices];
+}
 
 export const nonZero: Reference<"nonZero"> = (_, [x]) => {
   const { shape, data } = x!;
