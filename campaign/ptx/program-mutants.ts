@@ -58,6 +58,7 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace("shared", "memory"),
   },
   { what: "barrier dropped", line: /^\s*barrier /, change: drop },
+  { what: "registers not given back", line: /setmaxnreg\.dec/, change: drop },
   {
     what: "a vector of a tile put one further",
     line: /^\s*store \S+\.tile\d+\[/,

@@ -22,6 +22,7 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
+import { checkRegisterShares } from "./register-shares.ts";
 import { divisionsIn } from "./shared-division.ts";
 import {
   baseOf,
@@ -157,6 +158,7 @@ class EntryEmitter {
     this.#setUp();
     this.#roles();
     const registers = this.#maxRegisters();
+    checkRegisterShares(kernel, this.#threads, registers);
     const cooperative = kernel.grid.resident;
     return {
       name: kernel.name,

@@ -139,7 +139,7 @@ export class TileEmitter {
   /** The row, if the architecture has what it needs. */
   #row(s: Issue): TileIntrinsic {
     const row = findTileIntrinsic(s.intrinsic);
-    invariant(row, () => `unknown intrinsic ${s.intrinsic}`);
+    if (!row) return this.#context.refuse(`intrinsic ${s.intrinsic}: nothing is called so`);
     const wanted = featuresOf(row.needs);
     const missing = wanted?.filter((f) => !this.#context.has(f)) ?? [row.needs];
     if (missing.length > 0) {
