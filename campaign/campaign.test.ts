@@ -56,16 +56,19 @@ describe("runCampaign", () => {
 });
 
 describe("the tests that have to catch a fault", () => {
-  const exists = (path: string): boolean => path !== "src/schedule/choice/b.test.ts";
   const tests = ["src/schedule", "src/lower/x.test.ts"];
+  const files = [
+    { path: "src/schedule/choice/a.test.ts", text: 'import { a } from "./a.ts";' },
+    { path: "src/schedule/b.test.ts", text: 'import { b } from "./choice/b.ts";' },
+    { path: "src/lower/x.test.ts", text: 'from "../schedule/choice/a.ts"; from "./x.ts";' },
+  ];
   test.each([
-    ["src/schedule/choice/a.ts", ["src/schedule/choice/a.test.ts"], ["src/schedule/choice"]],
-    ["src/schedule/choice/b.ts", ["src/schedule/choice"]],
-    ["src/schedule/a.ts", ["src/schedule/a.test.ts"]],
-    ["src/lower/x.ts"],
-    ["src/scheduled-graph.ts"],
+    ["src/schedule/choice/a.ts", ["src/schedule/choice/a.test.ts"], ["src/lower/x.test.ts"]],
+    ["src/schedule/choice/b.ts", ["src/schedule/b.test.ts"]],
+    ["src/lower/x.ts", ["src/lower/x.test.ts"]],
+    ["src/schedule/c.ts"],
   ])("run from those nearest to it to all: %s", (file, ...first) => {
-    expect(nearestFirst({ file, tests }, exists)).toEqual([...first, tests]);
+    expect(nearestFirst({ file, tests }, files)).toEqual([...first, tests]);
   });
 });
 

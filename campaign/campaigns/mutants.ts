@@ -10,13 +10,14 @@ import {
   cpSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts";
 import { type PlantedFault, plant, plantedFaults } from "../planted-faults.ts";
@@ -86,16 +87,32 @@ export function spread(faults: readonly PlantedFault[]): readonly PlantedFault[]
   return turns.sort((a, b) => a.n - b.n).map((t) => t.fault);
 }
 
-/** The file's own tests, those of its folder, and all, as far as the tests that have to catch the fault have them. */
+interface TestFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+function testsIn(tree: string, tests: readonly string[]): readonly TestFile[] {
+  const read = (path: string): TestFile => ({ path, text: readFileSync(join(tree, path), "utf8") });
+  return tests.flatMap((test) =>
+    test.endsWith(".ts")
+      ? [read(test)]
+      : readdirSync(join(tree, test), { recursive: true, encoding: "utf8" })
+          .filter((name) => name.endsWith(".test.ts"))
+          .sort()
+          .map((name) => read(`${test}/${name}`)),
+  );
+}
+
+/** The file's own tests, those that import it, and all of the tests that have to catch the fault. */
 export function nearestFirst(
   { file, tests }: Pick<PlantedFault, "file" | "tests">,
-  exists: (path: string) => boolean,
+  files: readonly TestFile[],
 ): readonly (readonly string[])[] {
-  const isWithin = (path: string): boolean =>
-    tests.some((t) => path === t || path.startsWith(`${t}/`));
-  const near = [file.replace(/\.ts$/, ".test.ts"), dirname(file)];
-  const first = near.filter((path) => isWithin(path) && !tests.includes(path) && exists(path));
-  return [...first.map((path) => [path]), tests];
+  const own = files.filter(({ path }) => path === file.replace(/\.ts$/, ".test.ts"));
+  const importing = files.filter((f) => !own.includes(f) && f.text.includes(`/${basename(file)}"`));
+  const near = [own, importing].filter((some) => some.length > 0 && some.length < files.length);
+  return [...near.map((some) => some.map(({ path }) => path)), tests];
 }
 
 function copyTree(tree: string): string {
@@ -110,7 +127,7 @@ async function tryFault(tree: string, fault: PlantedFault, limitMs: number): Pro
   writeFileSync(place, plant(source, fault));
   try {
     let last: TestRun["outcome"] = "broken";
-    for (const tests of nearestFirst(fault, (path) => existsSync(join(tree, path)))) {
+    for (const tests of nearestFirst(fault, testsIn(tree, fault.tests))) {
       ({ outcome: last } = await runTests(tree, tests, limitMs));
       if (last === "failed" || last === "endless") return passed;
     }
