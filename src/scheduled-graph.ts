@@ -44,12 +44,13 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { turnsFor } from "./schedule/choice/choose-turns.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { nestOptions, repeatsSteps } from "./schedule/prepare-graph.ts";
+import { nestOptions } from "./schedule/prepare-graph.ts";
 import { warnOfOpenLoops } from "./schedule/products/open-loops.ts";
 import { constantResults } from "./schedule/products/prologues.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { Solver } from "./search/solvers.ts";
+import { constantValue } from "./semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "./semantics/index-range.ts";
 import { type Diagnostic, fail, ok, type Result } from "./support/diagnostic.ts";
 import type { Target } from "./target/target.ts";
@@ -101,13 +102,16 @@ export interface ScheduledScan {
   readonly step: ScheduledGraph;
 }
 
-/** Whether a node of a prepared graph with a body is part of programs all the same. */
+/** Whether a node of a prepared graph with a body is part of programs all the same: on GPUs with as many steps as are known. */
 export function isRepeated(
   node: Node,
   graph: Graph,
   target: Target,
 ): node is NodeOf<"scan"> | NodeOf<"loop"> {
-  return repeatsSteps(target) && hasSteps(node, graph);
+  if (!hasSteps(node, graph)) return false;
+  if (!target.blocks) return true;
+  const { trips } = stepsOf(graph, node);
+  return trips.kind === "count" && constantValue(trips.count) !== undefined;
 }
 
 /** Passes over memory of a graph, and behind them those of its steps. */

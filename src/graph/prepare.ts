@@ -127,7 +127,8 @@ function withoutControlFlow(
   model: Model,
   { repeatsSteps, keepsChoices = false, forBlocks }: PrepareOptions,
 ): Model {
-  const steps = repeatsSteps ? { steps: mostCopiedSteps } : {};
+  // A GPU's launches of one step after the other are as many either way.
+  const steps = repeatsSteps && !forBlocks ? { steps: mostCopiedSteps } : {};
   const limits = { ...inlineLimits, ...steps, keepsChoices };
   let nodes = inlineLimits.nodes;
   let current = model;

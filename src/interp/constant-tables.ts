@@ -7,7 +7,8 @@
 import type { Model, Value, Weight } from "../graph/graph.ts";
 import type { NestItem, NestProgram, Statement } from "../region/nest.ts";
 import { tensorsRead } from "../region/uses.ts";
-import { constantValue } from "../semantics/index-expr.ts";
+import { constantValue, variablesOf } from "../semantics/index-expr.ts";
+import { type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
 import { fromRef, type Tensor } from "../semantics/tensor.ts";
 import { invariant } from "../support/invariant.ts";
 import { runNests } from "./nest.ts";
@@ -46,9 +47,20 @@ function isMadeOf(statement: Statement, names: ReadonlySet<string>): boolean {
   const points = statement.loops.reduce((n, l) => n * (constantValue(l.extent) ?? Infinity), 1);
   return (
     points <= mostPoints &&
+    isOfLoops(statement) &&
     statement.writes.every((w) => names.has(w.tensor)) &&
     [...tensorsRead(statement)].every((name) => names.has(name))
   );
+}
+
+/** Whether the values are of nothing but the loops: symbols have none here. */
+function isOfLoops({ loops, body, finish = [] }: Statement): boolean {
+  const names = new Set(loops.map((l) => l.name));
+  const isOf = (expr: ScalarExpr): boolean =>
+    expr.kind === "index"
+      ? [...variablesOf(expr.expr)].every((name) => names.has(name))
+      : scalarOperands(expr).every(isOf);
+  return [...body, ...finish].every(isOf);
 }
 
 /** The program with tables as weights, without the statements that made them. */

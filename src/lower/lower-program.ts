@@ -194,7 +194,7 @@ export function refuseRoutines(
 
 function unsupported(origin: string, target: Target): Diagnostic {
   return diagnostic("SCH015", `target ${target.name} has no program for ${origin}`, {
-    help: "write it in other operators; a loop that collects results is part of a program when the model, --value or --shape fixes its trips (on GPUs up to 64), a RoiAlign has a program with a sampling_ratio from 1 on",
+    help: "write it in other operators; a loop that collects results is part of a program when the model, --value or --shape fixes its trips (on GPUs every loop has to), a RoiAlign has a program with a sampling_ratio from 1 on",
   });
 }
 

@@ -91,7 +91,7 @@ function prepareOptions(target: Target): PrepareOptions {
     forBlocks: target.blocks !== undefined,
     ...(productOrders && { productOrders }),
     selectsByDigits: target.blocks !== undefined,
-    repeatsSteps: repeatsSteps(target),
+    repeatsSteps: true,
   };
 }
 
@@ -103,9 +103,4 @@ export function nestOptions(target: Target): Omit<NestOptions, "prefix"> {
   if (target.blocks) return {};
   const selectionLanes = Math.min(mostSelectionLanes, target.vectorBytes / 4);
   return { selectionLanes, separatesFilters: true };
-}
-
-/** Whether programs repeat the steps of scans: those of processors. */
-export function repeatsSteps(target: Target): boolean {
-  return target.blocks === undefined;
 }

@@ -1,11 +1,13 @@
 /** Scans whose steps are tasks that the program repeats: what the oracle says, on every machine here. */
 import { expect, it } from "vitest";
 import { compileModel } from "../../src/compile.ts";
+import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph, OpAttrs } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
+import { runProgram } from "../../src/interp/program.ts";
 import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
 import { printSchedule } from "../../src/schedule/directive-text.ts";
 import { type IndexLike, toIndex } from "../../src/semantics/index-expr.ts";
@@ -63,6 +65,47 @@ async function check(graph: Graph, runs: readonly (readonly RefTensor[])[]): Pro
   }
 }
 
+/** The same on a machine of blocks, whose scans of a known number of more than 64 steps repeat too. */
+function checkOnBlocks(
+  graph: Graph,
+  runs: readonly (readonly RefTensor[])[],
+  steps: "repeated" | "copied" = "repeated",
+): void {
+  const target = targets.get("h200")!;
+  if (target.machine?.kind !== "gpu") throw new Error("no GPU");
+  const { model, nests, plan } = unwrap(compileModel({ graph, weights: noWeights }, { target }));
+  const { program } = plan;
+  const repeats = program.tasks.some((task) => task.kind === "repeat");
+  expect(repeats).toBe(steps === "repeated");
+  unwrap(emitPtx(program, target.machine.architecture, target.blocks));
+  const weight = weightReader(model);
+  const bytes = ({ data }: Tensor): Uint8Array =>
+    new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  for (const inputs of runs) {
+    const named = graph.inputs.map((id, i) => [graph.values[id]!.name, inputs[i]!] as const);
+    const weights = program.buffers.flatMap((b) =>
+      b.kind === "weight" && b.source !== undefined
+        ? [[b.name, bytes(weight(b.source))] as const]
+        : [],
+    );
+    const contents = new Map([
+      ...named.map(([n, x]) => [n, bytes(fromRef(x))] as const),
+      ...weights,
+    ]);
+    const parameters = Object.fromEntries(
+      program.parameters.map(({ name }) => [name, inputs[0]!.shape[0]!]),
+    );
+    const outcome = runProgram(program, { parameters, contents, threads: 1, seed: 2 });
+    if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
+    for (const [o, want] of unwrap(runGraph(graph, inputs)).entries()) {
+      const stored = outcome.contents.get(nests.outputs[o]!)!.slice();
+      const found = new Float32Array(stored.buffer);
+      for (const [i, value] of Array.from(want.data, Number).entries())
+        expect(found[i]).toBeCloseTo(value, 4);
+    }
+  }
+}
+
 interface Direction {
   readonly axes: readonly [number, number];
   readonly reversed: readonly [boolean, boolean];
@@ -101,6 +144,29 @@ it.each(directions)("any number of steps: %j", async (direction) => {
     graph,
     [1, 23, 40].map((n) => [rows(n), random(rng, 5)]),
   );
+});
+
+it.each(directions)("more steps than a GPU's programs copy out: %j", (direction) => {
+  const rng = new Rng(4);
+  const graph = scanGraph(70, direction, new GraphBuilder("scan"));
+  const rows = direction.axes[0] === 0 ? random(rng, 70, 5) : random(rng, 5, 70);
+  checkOnBlocks(graph, [[rows, random(rng, 5)]]);
+});
+
+it("any number of steps on a GPU: copied out up to a few, else not of its programs (SCH015)", () => {
+  const rng = new Rng(5);
+  const open = (most: number): Graph => {
+    const b = new GraphBuilder("scan");
+    return scanGraph(b.symbol("N", 1, most), directions[0]!, b);
+  };
+  checkOnBlocks(
+    open(6),
+    [1, 3, 6].map((n) => [random(rng, n, 5), random(rng, 5)]),
+    "copied",
+  );
+  const target = targets.get("h200")!;
+  const refused = compileModel({ graph: open(100), weights: noWeights }, { target });
+  expect(refused).toMatchObject({ ok: false, diagnostics: [{ code: "SCH015" }] });
 });
 
 it("a scan in a scan, more steps than are copied out", async () => {
