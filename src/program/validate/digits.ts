@@ -1,0 +1,112 @@
+/**
+ * Indices as sums of digits: a variable of constant extent is the digits of a number in mixed radix, cut where
+ * quotients and remainders of it ask for that. In: expressions over such variables. Out: the same as multiples of
+ * digits, each of which takes all its values whatever the others are; undefined where an expression is no such sum.
+ */
+import { constantValue, type IndexAtom, type IndexExpr } from "../../semantics/index-expr.ts";
+
+/** A variable by the number of its values. */
+export interface Counted {
+  readonly extent: number;
+}
+
+/** Undefined: a variable whose values are not known. */
+export type Variables = ReadonlyMap<string, Counted | undefined>;
+
+/** floor((v mod end) / step) for a variable v, with end > step. */
+interface Slice {
+  readonly of: Counted;
+  readonly step: number;
+  readonly end: number;
+}
+
+export interface Digit {
+  readonly count: number;
+}
+
+export interface DigitSum {
+  readonly constant: number;
+  readonly parts: readonly { readonly digit: Digit; readonly factor: number }[];
+}
+
+interface SliceSum {
+  readonly constant: number;
+  readonly parts: readonly { readonly slice: Slice; readonly factor: number }[];
+}
+
+export function digitSums(
+  exprs: readonly IndexExpr[],
+  variables: Variables,
+): readonly DigitSum[] | undefined {
+  const sums = exprs.map((e) => slicesOf(e, variables));
+  if (sums.includes(undefined)) return undefined;
+  const all = sums as readonly SliceSum[];
+  const digits = new Map<Counted, readonly Cut[]>();
+  for (const { of } of all.flatMap((s) => s.parts.map((p) => p.slice))) {
+    if (digits.has(of)) continue;
+    const slices = all.flatMap((s) => s.parts.map((p) => p.slice)).filter((s) => s.of === of);
+    const cuts = cutsOf(of, slices);
+    if (!cuts) return undefined;
+    digits.set(of, cuts);
+  }
+  return all.map(({ constant, parts }) => ({
+    constant,
+    parts: parts.flatMap(({ slice: { of, step, end }, factor }) => {
+      const own = digits.get(of)!.filter((c) => c.step >= step && c.step < end);
+      return own.map(({ digit, step: s }) => ({ digit, factor: factor * (s / step) }));
+    }),
+  }));
+}
+
+interface Cut {
+  readonly step: number;
+  readonly digit: Digit;
+}
+
+/** Digits from the least on; undefined where one does not count whole turns of the ones below. */
+function cutsOf({ extent }: Counted, slices: readonly Slice[]): readonly Cut[] | undefined {
+  const ends = slices.flatMap(({ step, end }) => [step, Math.min(end, extent)]);
+  const steps = [...new Set([1, ...ends, extent])].sort((a, b) => a - b);
+  const cuts: Cut[] = [];
+  for (const [i, step] of steps.slice(0, -1).entries()) {
+    const count = steps[i + 1]! / step;
+    if (!Number.isInteger(count)) return undefined;
+    cuts.push({ step, digit: { count } });
+  }
+  return cuts;
+}
+
+function slicesOf({ constant, terms }: IndexExpr, variables: Variables): SliceSum | undefined {
+  const parts: SliceSum["parts"][number][] = [];
+  for (const { coefficient, atoms } of terms) {
+    const [only, ...others] = atoms;
+    const slice = others.length === 0 && only ? sliceOf(only, variables) : undefined;
+    if (!slice) return undefined;
+    if (slice.step < slice.of.extent) parts.push({ slice, factor: coefficient });
+  }
+  return { constant, parts };
+}
+
+function sliceOf(atom: IndexAtom, variables: Variables): Slice | undefined {
+  if (atom.kind === "variable") {
+    const of = variables.get(atom.name);
+    return of && { of, step: 1, end: Number.POSITIVE_INFINITY };
+  }
+  if (atom.kind !== "floorDiv" && atom.kind !== "mod") return undefined;
+  const by = constantValue(atom.denominator);
+  const inner = soleAtomOf(atom.numerator);
+  const slice = inner && by !== undefined && by > 0 ? sliceOf(inner, variables) : undefined;
+  if (!slice || by === undefined) return undefined;
+  const { step, end } = slice;
+  const next = step * by;
+  const isWhole = end === Number.POSITIVE_INFINITY || end % next === 0;
+  if (!isWhole) return undefined;
+  if (atom.kind === "mod") return { ...slice, end: next };
+  return next < end ? { ...slice, step: next } : undefined;
+}
+
+function soleAtomOf({ constant, terms }: IndexExpr): IndexAtom | undefined {
+  const [only, ...others] = terms;
+  const isSole = constant === 0 && others.length === 0 && only?.coefficient === 1;
+  return isSole && only.atoms.length === 1 ? only.atoms[0] : undefined;
+}
