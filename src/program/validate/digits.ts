@@ -34,28 +34,43 @@ interface SliceSum {
   readonly parts: readonly { readonly slice: Slice; readonly factor: number }[];
 }
 
+export interface DigitSums {
+  readonly sums: readonly DigitSum[];
+  /** At least 0 where the digits are of values that the variables have: the last digit may count further. */
+  readonly within: readonly DigitSum[];
+}
+
 export function digitSums(
   exprs: readonly IndexExpr[],
   variables: Variables,
-): readonly DigitSum[] | undefined {
+): DigitSums | undefined {
   const sums = exprs.map((e) => slicesOf(e, variables));
   if (sums.includes(undefined)) return undefined;
   const all = sums as readonly SliceSum[];
+  const slices = all.flatMap((s) => s.parts.map((p) => p.slice));
   const digits = new Map<Counted, readonly Cut[]>();
-  for (const { of } of all.flatMap((s) => s.parts.map((p) => p.slice))) {
+  const within: DigitSum[] = [];
+  for (const { of } of slices) {
     if (digits.has(of)) continue;
-    const slices = all.flatMap((s) => s.parts.map((p) => p.slice)).filter((s) => s.of === of);
-    const cuts = cutsOf(of, slices);
+    const cuts = cutsOf(
+      of,
+      slices.filter((s) => s.of === of),
+    );
     if (!cuts) return undefined;
     digits.set(of, cuts);
+    const { step, digit } = cuts.at(-1)!;
+    if (step * digit.count === of.extent) continue;
+    const parts = cuts.map((c) => ({ digit: c.digit, factor: -c.step }));
+    within.push({ constant: of.extent - 1, parts });
   }
-  return all.map(({ constant, parts }) => ({
+  const sumOf = ({ constant, parts }: SliceSum): DigitSum => ({
     constant,
     parts: parts.flatMap(({ slice: { of, step, end }, factor }) => {
       const own = digits.get(of)!.filter((c) => c.step >= step && c.step < end);
       return own.map(({ digit, step: s }) => ({ digit, factor: factor * (s / step) }));
     }),
-  }));
+  });
+  return { sums: all.map(sumOf), within };
 }
 
 interface Cut {
@@ -65,11 +80,12 @@ interface Cut {
 
 /** Digits from the least on; undefined where one does not count whole turns of the ones below. */
 function cutsOf({ extent }: Counted, slices: readonly Slice[]): readonly Cut[] | undefined {
-  const ends = slices.flatMap(({ step, end }) => [step, Math.min(end, extent)]);
-  const steps = [...new Set([1, ...ends, extent])].sort((a, b) => a - b);
+  const ends = slices.flatMap(({ step, end }) => [step, end]).filter((n) => n < extent);
+  const steps = [...new Set([1, ...ends])].sort((a, b) => a - b);
   const cuts: Cut[] = [];
-  for (const [i, step] of steps.slice(0, -1).entries()) {
-    const count = steps[i + 1]! / step;
+  for (const [i, step] of steps.entries()) {
+    const next = steps[i + 1];
+    const count = next === undefined ? Math.ceil(extent / step) : next / step;
     if (!Number.isInteger(count)) return undefined;
     cuts.push({ step, digit: { count } });
   }

@@ -109,13 +109,16 @@ function tripsOf(
   return { ...inside, variables, conditions: [...inside.conditions, ...within] };
 }
 
-/** What an extent is the least of. */
+/** What an extent is the least of; of none or more trips, those that there are. */
 function leastOf(extent: IndexExpr): readonly IndexExpr[] {
   const [only, ...others] = extent.terms;
   const [atom, ...more] = only?.atoms ?? [];
   const isSole = others.length === 0 && more.length === 0 && only?.coefficient === 1;
-  if (!isSole || atom?.kind !== "min") return [extent];
-  return atom.operands.map((e) => add(e, extent.constant));
+  if (!isSole || (atom?.kind !== "min" && atom?.kind !== "max")) return [extent];
+  const operands = atom.operands.map((e) => add(e, extent.constant));
+  if (atom.kind === "min") return operands;
+  const some = operands.filter((e) => (constantValue(e) ?? 1) > 0);
+  return some.length === 1 ? leastOf(some[0]!) : [extent];
 }
 
 function placeOf(
@@ -123,11 +126,15 @@ function placeOf(
   { lanes, variables, conditions }: Inside,
 ): Place | undefined {
   const span = value.lanes / lanes;
-  const sums = digitSums([...index, ...conditions.map((c) => c.expr)], variables);
-  if (!sums || !Number.isInteger(span)) return undefined;
+  const found = digitSums([...index, ...conditions.map((c) => c.expr)], variables);
+  if (!found || !Number.isInteger(span)) return undefined;
+  const { sums, within } = found;
   return {
     index: sums.slice(0, index.length),
-    conditions: conditions.map(({ kind }, i) => ({ kind, sum: sums[index.length + i]! })),
+    conditions: [
+      ...conditions.map(({ kind }, i) => ({ kind, sum: sums[index.length + i]! })),
+      ...within.map((sum) => ({ kind: "nonNegative", sum }) as const),
+    ],
     span,
   };
 }
