@@ -114,6 +114,18 @@ describe("coverage by sets along axes", () => {
     expect(isCovered(programOf(shape, "b < 11, c < 4", 6, rows(29)))).toBe(true);
   });
 
+  it("a remainder of an axis that it does not divide, and loops of none or more trips, cover", () => {
+    const odd = (end: number) => `if mod(b, 2) == 0 {
+        for i < min(max(-4*mod(t, 2) - 8*c + ${end}, 0), 4) {
+          store z[b, 8*c + 4*mod(t, 2) + i, floorDiv(t, 2)] = f32(1)
+        }
+      } else {
+        for i < 4 { if -4*mod(t, 2) - 8*c - i + 28 >= 0 { store z[b, 8*c + 4*mod(t, 2) + i, floorDiv(t, 2)] = f32(2) } }
+      }`;
+    expect(isCovered(programOf("11, 29, 3", "b < 11, c < 4", 6, odd(29)))).toBe(true);
+    expect(isCovered(programOf("11, 29, 3", "b < 11, c < 4", 6, odd(28)))).toBe(false);
+  });
+
   it("is never said of statements that leave an element out", () => {
     const term = fc.constantFrom(
       ...["t", "a", "b", "2*a", "3*b", "mod(t, 4)", "floorDiv(t, 4)", "4*floorDiv(t, 2)"],

@@ -116,7 +116,7 @@ function leastOf(extent: IndexExpr): readonly IndexExpr[] {
   const isSole = others.length === 0 && more.length === 0 && only?.coefficient === 1;
   if (!isSole || (atom?.kind !== "min" && atom?.kind !== "max")) return [extent];
   const operands = atom.operands.map((e) => add(e, extent.constant));
-  if (atom.kind === "min") return operands;
+  if (atom.kind === "min") return operands.flatMap(leastOf);
   const some = operands.filter((e) => (constantValue(e) ?? 1) > 0);
   return some.length === 1 ? leastOf(some[0]!) : [extent];
 }
