@@ -1,7 +1,7 @@
 /**
  * Indices as sums of digits: a variable of constant extent is the digits of a number in mixed radix, cut where
  * quotients and remainders of it ask for that. In: expressions over such variables. Out: the same as multiples of
- * digits, each of which takes all its values whatever the others are; undefined where an expression is no such sum.
+ * digits, each of which takes all its values whatever the others are, and quotients of such sums; undefined where an expression is no such sum.
  */
 import { constantValue, type IndexAtom, type IndexExpr } from "../../semantics/index-expr.ts";
 
@@ -27,11 +27,38 @@ export interface Digit {
 export interface DigitSum {
   readonly constant: number;
   readonly parts: readonly { readonly digit: Digit; readonly factor: number }[];
+  readonly quotients: readonly Quotient<DigitSum>[];
+}
+
+/** A multiple of floor(sum / by). */
+interface Quotient<Sum> {
+  readonly sum: Sum;
+  readonly by: number;
+  readonly factor: number;
 }
 
 interface SliceSum {
   readonly constant: number;
   readonly parts: readonly { readonly slice: Slice; readonly factor: number }[];
+  readonly quotients: readonly Quotient<SliceSum>[];
+}
+
+export function digitsOf({ parts, quotients }: DigitSum): readonly Digit[] {
+  return [...parts.map((p) => p.digit), ...quotients.flatMap((q) => digitsOf(q.sum))];
+}
+
+export function sumAt(
+  { constant, parts, quotients }: DigitSum,
+  values: ReadonlyMap<Digit, number>,
+): number {
+  let sum = constant;
+  for (const { digit, factor } of parts) sum += factor * values.get(digit)!;
+  for (const q of quotients) sum += q.factor * Math.floor(sumAt(q.sum, values) / q.by);
+  return sum;
+}
+
+function slicesIn({ parts, quotients }: SliceSum): readonly Slice[] {
+  return [...parts.map((p) => p.slice), ...quotients.flatMap((q) => slicesIn(q.sum))];
 }
 
 export interface DigitSums {
@@ -47,7 +74,7 @@ export function digitSums(
   const sums = exprs.map((e) => slicesOf(e, variables));
   if (sums.includes(undefined)) return undefined;
   const all = sums as readonly SliceSum[];
-  const slices = all.flatMap((s) => s.parts.map((p) => p.slice));
+  const slices = all.flatMap(slicesIn);
   const digits = new Map<Counted, readonly Cut[]>();
   const within: DigitSum[] = [];
   for (const { of } of slices) {
@@ -61,10 +88,11 @@ export function digitSums(
     const { step, digit } = cuts.at(-1)!;
     if (step * digit.count === of.extent) continue;
     const parts = cuts.map((c) => ({ digit: c.digit, factor: -c.step }));
-    within.push({ constant: of.extent - 1, parts });
+    within.push({ constant: of.extent - 1, parts, quotients: [] });
   }
-  const sumOf = ({ constant, parts }: SliceSum): DigitSum => ({
+  const sumOf = ({ constant, parts, quotients }: SliceSum): DigitSum => ({
     constant,
+    quotients: quotients.map((q) => ({ ...q, sum: sumOf(q.sum) })),
     parts: parts.flatMap(({ slice: { of, step, end }, factor }) => {
       const own = digits.get(of)!.filter((c) => c.step >= step && c.step < end);
       return own.map(({ digit, step: s }) => ({ digit, factor: factor * (s / step) }));
@@ -94,13 +122,22 @@ function cutsOf({ extent }: Counted, slices: readonly Slice[]): readonly Cut[] |
 
 function slicesOf({ constant, terms }: IndexExpr, variables: Variables): SliceSum | undefined {
   const parts: SliceSum["parts"][number][] = [];
+  const quotients: Quotient<SliceSum>[] = [];
   for (const { coefficient, atoms } of terms) {
     const [only, ...others] = atoms;
-    const slice = others.length === 0 && only ? sliceOf(only, variables) : undefined;
-    if (!slice) return undefined;
-    if (slice.step < slice.of.extent) parts.push({ slice, factor: coefficient });
+    if (others.length > 0 || !only) return undefined;
+    const slice = sliceOf(only, variables);
+    if (slice) {
+      if (slice.step < slice.of.extent) parts.push({ slice, factor: coefficient });
+      continue;
+    }
+    if (only.kind !== "floorDiv") return undefined;
+    const by = constantValue(only.denominator);
+    const sum = slicesOf(only.numerator, variables);
+    if (by === undefined || by < 1 || !sum) return undefined;
+    quotients.push({ sum, by, factor: coefficient });
   }
-  return { constant, parts };
+  return { constant, parts, quotients };
 }
 
 function sliceOf(atom: IndexAtom, variables: Variables): Slice | undefined {

@@ -130,6 +130,7 @@ describe("coverage by sets along axes", () => {
     const term = fc.constantFrom(
       ...["t", "a", "b", "2*a", "3*b", "mod(t, 4)", "floorDiv(t, 4)", "4*floorDiv(t, 2)"],
       ...["2*mod(t, 2)", "mod(floorDiv(a, 2), 3)", "mod(t, 3)", "-a", "i", "2*i", "5*a"],
+      ...["floorDiv(3*floorDiv(t, 4) + 2, 4)", "floorDiv(a + 2*b, 3)"],
     );
     const sum = fc
       .tuple(fc.array(term, { minLength: 1, maxLength: 3 }), fc.integer({ min: 0, max: 2 }))

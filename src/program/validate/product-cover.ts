@@ -19,7 +19,7 @@ import { rangeOf } from "../../semantics/index-range.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { negations } from "./cover.ts";
-import { type Digit, type DigitSum, digitSums, type Variables } from "./digits.ts";
+import { type Digit, type DigitSum, digitSums, digitsOf, sumAt, type Variables } from "./digits.ts";
 
 /** Places that are listed at most, of all stores together, and elements of all their sets. */
 const [mostListed, mostMarks] = [1 << 20, 1 << 25] as const;
@@ -302,12 +302,6 @@ class AxisSets {
   }
 }
 
-function sumAt({ constant, parts }: DigitSum, values: ReadonlyMap<Digit, number>): number {
-  let sum = constant;
-  for (const { digit, factor } of parts) sum += factor * values.get(digit)!;
-  return sum;
-}
-
 function holds(
   { kind, sum }: Place["conditions"][number],
   values: ReadonlyMap<Digit, number>,
@@ -331,12 +325,9 @@ function groupsOf(
   const union = new Union<number | Digit | string>();
   const nameOf = (condition: number): string => `c${condition}`;
   for (const axes of together) union.join(axes);
-  for (const [axis, { parts }] of index.entries()) union.join([axis, ...parts.map((p) => p.digit)]);
-  for (const [n, { sum }] of conditions.entries())
-    union.join([nameOf(n), ...sum.parts.map((p) => p.digit)]);
-  const digits = [...index, ...conditions.map((c) => c.sum)].flatMap((s) =>
-    s.parts.map((p) => p.digit),
-  );
+  for (const [axis, sum] of index.entries()) union.join([axis, ...digitsOf(sum)]);
+  for (const [n, { sum }] of conditions.entries()) union.join([nameOf(n), ...digitsOf(sum)]);
+  const digits = [...index, ...conditions.map((c) => c.sum)].flatMap(digitsOf);
   const all = [...index.keys(), ...new Set(digits), ...[...conditions.keys()].map(nameOf)];
   return union.groups(all).map((group) => ({
     axes: group.filter((x) => typeof x === "number"),
