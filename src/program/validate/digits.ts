@@ -1,7 +1,8 @@
 /**
  * Indices as sums of digits: a variable of constant extent is the digits of a number in mixed radix, cut where
  * quotients and remainders of it ask for that. In: expressions over such variables. Out: the same as multiples of
- * digits, each of which takes all its values whatever the others are, and quotients of such sums; undefined where an expression is no such sum.
+ * digits, each of which takes all its values whatever the others are, and quotients of such sums; undefined where an
+ * expression is no such sum.
  */
 import { constantValue, type IndexAtom, type IndexExpr } from "../../semantics/index-expr.ts";
 
