@@ -14,9 +14,9 @@ vi.mock(import("./program/validate/validate.ts"), async (original) => {
   return { ...real, validateProgram: vi.fn(real.validateProgram) };
 });
 
-function compiled() {
+function compiled(isOpen = true) {
   const b = new GraphBuilder("few");
-  const rows = b.symbol("rows", 1, 64);
+  const rows = isOpen ? b.symbol("rows", 1, 64) : 64;
   const x = b.input("x", tensorType("f32", rows, 256));
   const w = b.weight("w", tensorType("f32", 256, 1024));
   const model = { graph: b.finish([b.matMul(x, w)]), weights: noWeights };
@@ -38,5 +38,15 @@ it("is refused where that is not proved either", () => {
   vi.mocked(validateProgram).mockReturnValueOnce(fail(diagnostic("PRG021", "planted")));
   const refused = compiled();
   expect(refused.ok).toBe(false);
-  if (!refused.ok) expect(refused.diagnostics[0]!.code).toBe("SCH032");
+  if (refused.ok) return;
+  expect(refused.diagnostics[0]!.code).toBe("SCH032");
+  expect(refused.diagnostics[0]!.help).toContain("--shape");
+});
+
+it("the cure of one whose sizes are all known is another target", () => {
+  vi.mocked(validateProgram).mockReturnValueOnce(fail(diagnostic("PRG021", "planted")));
+  vi.mocked(validateProgram).mockReturnValueOnce(fail(diagnostic("PRG021", "planted")));
+  const refused = compiled(false);
+  expect(refused.ok).toBe(false);
+  if (!refused.ok) expect(refused.diagnostics[0]!.help).toContain("--target");
 });

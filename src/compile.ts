@@ -247,7 +247,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
     if (!plan.ok) return plan;
     onPass("validate");
     const valid = prove(plan.value.program, { proved: memory.proved });
-    if (!valid.ok) return fail(notProved(valid.diagnostics));
+    if (!valid.ok) return fail(notProved(valid.diagnostics, model.graph.symbols.length > 0));
     const found = { from, model, regions, regionRequires, certificate: choice.certificate };
     const nests = nestsWithSteps(lowering);
     const passes = passesOf(taken);
@@ -355,11 +355,13 @@ function regionPrices(
   }));
 }
 
-/** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */
-function notProved(refusals: readonly Diagnostic[]): Diagnostic {
+/** What cannot be proved is refused: our gap, which the user can go around by narrower ranges where there are any. */
+function notProved(refusals: readonly Diagnostic[], isOpen: boolean): Diagnostic {
   return diagnostic("SCH032", "the program for this model is not proved valid", {
     notes: refusals.slice(0, 3).map(formatDiagnostic),
-    help: "give the dimensions values or narrower ranges from 1 on (--shape); and report it",
+    help: isOpen
+      ? "give the dimensions values or narrower ranges from 1 on (--shape); and report it"
+      : "choose another target (--target); and report the model",
   });
 }
 

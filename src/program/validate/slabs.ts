@@ -13,6 +13,7 @@ import { mapStatements } from "../walk.ts";
 import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import { exactQuotient } from "./index-terms.ts";
+import { coversByAxes } from "./product-cover.ts";
 import type { Access } from "./sequential.ts";
 import { mayCover } from "./write-limits.ts";
 
@@ -46,18 +47,37 @@ export function partsCover(parts: readonly Part[], facts: Facts): boolean {
   return inSlabs || coverTogether(parts, facts);
 }
 
+/** The same by the sets of places along the axes of one view. */
+export function partsCoverByAxes(parts: readonly Part[]): boolean {
+  const same = inOneView(parts);
+  const { buffer } = parts[0]!;
+  if (!same || buffer.layout) return false;
+  return coversByAxes(
+    same.flatMap((part) => part.body),
+    same[0]!.buffer,
+  );
+}
+
 /** Parts that interleave, as one body: through one view, or through several seen as one. */
 function coverTogether(parts: readonly Part[], facts: Facts): boolean {
   const { buffer } = parts[0]!;
-  if (parts.every((part) => part.buffer === buffer)) return coverAll(parts, facts);
+  const same = inOneView(parts);
+  if (same) return coverAll(same, facts);
   if (parts.some(({ buffer: b }) => b.lanes !== buffer.lanes || b.layout)) return false;
-  const long = parts.map((part) => seenBy(part, withoutUnits(part.buffer)));
-  const keys = long.map((part) => part.buffer.shape.map((e) => e.key).join());
-  if (keys.every((key) => key === keys[0])) return coverAll(long, facts);
   return coverAll(
     parts.map((part) => seenBy(part, flat(part.buffer))),
     facts,
   );
+}
+
+/** The parts through one view: theirs, or that without axes of one element; undefined: through several. */
+function inOneView(parts: readonly Part[]): readonly Part[] | undefined {
+  const { buffer } = parts[0]!;
+  if (parts.every((part) => part.buffer === buffer)) return parts;
+  if (parts.some(({ buffer: b }) => b.lanes !== buffer.lanes || b.layout)) return undefined;
+  const long = parts.map((part) => seenBy(part, withoutUnits(part.buffer)));
+  const keys = long.map((part) => part.buffer.shape.map((e) => e.key).join());
+  return keys.every((key) => key === keys[0]) ? long : undefined;
 }
 
 function coverAll(parts: readonly Part[], facts: Facts): boolean {

@@ -27,10 +27,11 @@ import {
   viewLaunch,
 } from "./launch-view.ts";
 import { memoryPart } from "./memory-part.ts";
+import { coversByAxes } from "./product-cover.ts";
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
-import { type Part, partsCover } from "./slabs.ts";
+import { type Part, partsCover, partsCoverByAxes } from "./slabs.ts";
 import { tilesExactly } from "./tiling.ts";
 import { leastElements, mostWrittenBy } from "./write-limits.ts";
 
@@ -306,6 +307,7 @@ class TaskCheck {
       const { facts } = around;
       const { kernel } = at.footprint.stores ?? view;
       const body = coverageBody(kernel, buffer.name);
+      if (coversByAxes(body, buffer)) return true;
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
       const [role, ...others] = view.kernel.roles;
       if (others.length === 0 && tilesExactly(memoryPart(view, role!), buffer)) return true;
@@ -313,7 +315,8 @@ class TaskCheck {
     }
     const { parts, most, least } = state.partial.get(root) ?? nothingWritten;
     // Of most lists of parts some are still missing.
-    return parts.length > 1 && most >= least && partsCover(parts, around.facts);
+    if (parts.length < 2 || most < least) return false;
+    return partsCoverByAxes(parts) || partsCover(parts, around.facts);
   }
 }
 
