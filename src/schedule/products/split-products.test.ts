@@ -129,6 +129,13 @@ describe("a product in parts and their sum", () => {
     ["whole", "reduce k in 4096", "k", "4096", 64],
     ["ragged", "reduce k in 20011", "k", "20011", 64],
     ["of several loops", "reduce j in 64, reduce k in 40", "j, k", "64, 40", 64],
+    [
+      "of several loops, none of which divides",
+      "reduce j in 131, reduce k in 37",
+      "j, k",
+      "131, 37",
+      64,
+    ],
   ] as const)(
     "of all elements are proved and those of one fold: %s",
     (_, loops, at, shape, parts) => {
@@ -167,6 +174,38 @@ describe("a product in parts and their sum", () => {
       }
     },
   );
+
+  it("of axes that no number of parts divides are those of one flat axis, which a view sees", () => {
+    const gpu = targets.get("h200")!;
+    const program = (...shape: readonly number[]) => {
+      const g = new GraphBuilder("fold");
+      const x = g.input("x", { dtype: "i32", shape: shape.map((e) => constant(e)) });
+      const all = shape.map((_, axis) => axis);
+      const graph = g.finish([g.reduce("sum", x, all, false)]);
+      return take(compileModel({ graph, weights: noWeights }, { target: gpu }));
+    };
+    for (const shape of [
+      [211, 331],
+      [7, 10007],
+      [3, 101, 211],
+    ]) {
+      const { regions, plan } = program(...shape);
+      const count = shape.reduce((n, e) => n * e, 1);
+      const [loops] = regions.map((r) =>
+        r.scheduled.region.statements[0]!.loops.map((l) => l.kind),
+      );
+      expect(regions).toHaveLength(2);
+      expect(loops).toEqual(["space", "reduce"]);
+      const x = Int32Array.from({ length: count }, (_, k) => (k % 11) - 3);
+      const input = plan.program.buffers.find((b) => b.kind === "input")!;
+      const output = plan.program.buffers.find((b) => b.kind === "output")!;
+      const contents = new Map([[input.name, new Uint8Array(x.buffer)]]);
+      const run = runProgram(plan.program, { parameters: {}, contents, threads: 1, seed: 1 });
+      if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+      const [sum] = new Int32Array(run.contents.get(output.name)!.buffer);
+      expect(sum).toBe(x.reduce((a, b) => a + b, 0));
+    }
+  });
 
   it("are not tried where blocks are many, or depths short or not divided", () => {
     expect(splitProduct(matrices, 16, 132)).toEqual([]);

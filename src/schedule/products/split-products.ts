@@ -4,8 +4,8 @@
  * say when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
  * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
-import { mapIndices } from "../../region/coalesce.ts";
-import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
+import { coalesceRegion, mapIndices } from "../../region/coalesce.ts";
+import type { Access, Loop, Region, RegionTensor, Statement, View } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { substituteScalar } from "../../region/statement.ts";
 import { less } from "../../semantics/condition.ts";
@@ -32,6 +32,8 @@ const foldParts = [8, 16, 32, 64, 128] as const;
 const loneParts = [64, 256, 1024, 2048, 4096, 8192] as const;
 /** What the length of a part that does not divide is rounded up to: whole vectors of a warp. */
 const wholeVectors = 256;
+/** The least trips of a part of a loop around others that does not divide. */
+const leastTrips = 2;
 /** The least depth of a part, of a product and of another fold. */
 const leastDepth = 128;
 const leastFold = 32;
@@ -43,29 +45,64 @@ const foldShare = 0.95;
 const usualTile = 64 * 64;
 const mostTiles = 2;
 
+/** A region as two, and the views that they see tensors through, each behind those it is a view of. */
+interface Split {
+  readonly regions: readonly [Region, Region];
+  readonly views: readonly View[];
+  readonly seen: Region["tensors"];
+}
+
+const noViews = { views: [], seen: new Map() } as const;
+
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimits): LayOut {
   return (regions) => {
-    const made = regions.map((region) => {
+    const views: View[] = [];
+    const seen = new Map<string, RegionTensor>();
+    const made = regions.map((region): readonly Region[] => {
       const products = partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores));
-      const folds = (isLone(region) ? loneParts : foldParts).flatMap((parts) =>
-        splitFold(region, parts, blocks),
-      );
-      const splits = [...products, ...folds];
+      const splits = [
+        ...products.map((pair): Split => ({ regions: pair, ...noViews })),
+        ...foldSplits(region, blocks),
+      ];
       if (splits.length === 0) return [region];
-      const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
+      const prices = splits.map((s) => s.regions.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
       const share = products.length > 0 ? 1 : foldShare;
-      return least < share * priceOf(region) ? splits[prices.indexOf(least)]! : [region];
+      if (least >= share * priceOf(region)) return [region];
+      const best = splits[prices.indexOf(least)]!;
+      views.push(...best.views);
+      for (const [name, tensor] of best.seen) seen.set(name, tensor);
+      return best.regions;
     });
     const tensors = made.flatMap((parts, at) =>
       parts.flatMap((r) => [...r.tensors].filter(([name]) => isBetween(r, regions[at]!, name))),
     );
-    const between = tensors.map(
+    const between = [...seen, ...tensors].map(
       ([name, t]) => [name, { ...t, role: "intermediate" as const }] as const,
     );
-    return { regions: made.flat(), tensors: new Map(between) };
+    return { regions: made.flat(), tensors: new Map(between), views };
   };
+}
+
+/** The region as folds of parts and their fold, by each number of parts: where none divides, as one flat axis too. */
+function foldSplits(region: Region, blocks: BlockLimits): readonly Split[] {
+  if (!region.statements[0]?.reduction || region.statements.length > 1) return [];
+  const flat = coalesceRegion(region, true);
+  const { views } = flat;
+  const seen = new Map(views.map((v) => [v.tensor, flat.region.tensors.get(v.tensor)!]));
+  return (isLone(region) ? loneParts : foldParts).flatMap((parts): Split[] => {
+    const found = splitFold(region, parts, blocks).map((pair) => ({ regions: pair, ...noViews }));
+    if (views.length === 0 || divides(region, parts)) return found;
+    const joined = splitFold(flat.region, parts, blocks);
+    return [...found, ...joined.map((pair) => ({ regions: pair, views, seen }))];
+  });
+}
+
+/** Whether a loop of a fold is a multiple of a number of parts. */
+function divides({ statements: [statement] }: Region, parts: number): boolean {
+  const reduces = statement!.loops.filter((l) => l.kind === "reduce");
+  return reduces.some((l) => constantValue(l.extent)! % parts === 0);
 }
 
 /** Whether a tensor leaves a part of a region for the next one. */
@@ -142,9 +179,11 @@ export function splitFold(
   if (depth < parts * leastFold) return [];
   const even = reduces.find((_, i) => depths[i]! % parts === 0);
   if (even) return [splitAt(region, statement, even, parts)];
-  if (!isLone(region)) return [];
   const longest = reduces[depths.indexOf(Math.max(...depths.map((d) => d!)))]!;
-  return constantValue(longest.extent)! >= parts * wholeVectors
+  const extent = constantValue(longest.extent)!;
+  // Around other loops the parts of one need be no whole vectors.
+  const isAround = longest !== reduces.at(-1) && extent >= leastTrips * parts;
+  return isAround || extent >= parts * wholeVectors
     ? [splitAt(region, statement, longest, parts)]
     : [];
 }
@@ -167,7 +206,8 @@ function splitAt(
   const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
   const extent = constantValue(deep.extent)!;
   const isEven = extent % parts === 0;
-  const length = isEven ? extent / parts : wholeVectors * Math.ceil(extent / parts / wholeVectors);
+  const vectors = extent >= parts * wholeVectors ? wholeVectors : 1;
+  const length = isEven ? extent / parts : vectors * Math.ceil(extent / parts / vectors);
   const whole = new Map([[deep.name, add(mul(length, variable(part.name)), variable(deep.name))]]);
   const own = (e: IndexExpr): IndexExpr => substitute(e, whole);
   const within = (access: Access): Access => ({
