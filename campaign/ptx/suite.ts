@@ -93,13 +93,10 @@ export const suite: readonly Entry[] = [
   },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.products.map(([how, given, dtype]) => product(how, given, dtype)),
-  ...products.odd.map(([m, n, k]) => ({
-    name: `product ${m}x${n}x${k} of f32`,
+  ...products.odd.map(([[m, n, k], dtype]) => ({
+    name: `product ${m}x${n}x${k} of ${dtype}`,
     text: (making?: Making) =>
-      productText(
-        { equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype: "f32" },
-        making,
-      ),
+      productText({ equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype }, making),
     claims: targets,
   })),
   ...products.turned.map(([how, equation, given]) => ({

@@ -45,6 +45,16 @@ const heads =
     y[floorDiv(j, 8), i, mod(j, 8)] =
       reduce<sum, f32, reassociates>(mul(x[i, k], w[j, k])) finish (relu(add(_0, b[j]))) }`);
 
+const odd = regionOf(`input x : f32[3, 1031] input w : f32[1031, 5] input b : f32[5]
+  output y : f32[3, 5]
+  statement S0 "" {i in 3, j in 5, reduce k in 1031} {
+    y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j])) finish (relu(add(_0, b[j]))) }`);
+const oddWindows =
+  regionOf(`input x : f32[2, 257, 6] input w : f32[3, 257, 3] output y : f32[2, 3, 6]
+  statement S0 "" {n in 2, o in 3, p in 6, reduce c in 257, reduce q in 3} {
+    y[n, o, p] = reduce<sum, f32, reassociates>(
+      mul((x[n, c, p + q - 1] if p + q - 1 >= 0 && 6 - p - q >= 0 else 0), w[o, c, q])) }`);
+
 /** What the statements of the regions, one after another, write to y. */
 function resultOf(regions: readonly Region[], given: Region): readonly number[] {
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
@@ -76,6 +86,8 @@ describe("a product in parts and their sum", () => {
     ["matrices", matrices, [2, 4, 8]],
     ["windows at the edge", windows, [1]],
     ["heads apart", heads, [2, 4]],
+    ["matrices of a prime depth", odd, [2, 4, 8]],
+    ["windows of prime channels", oddWindows, [2]],
   ] as const)("are the product: %s", (_, region, counts) => {
     const want = resultOf([region], region);
     for (const parts of counts) {
@@ -185,9 +197,9 @@ describe("a product in parts and their sum", () => {
       return take(compileModel({ graph, weights: noWeights }, { target: gpu }));
     };
     for (const shape of [
-      [211, 331],
-      [7, 10007],
-      [3, 101, 211],
+      [131, 139],
+      [7, 2503],
+      [3, 59, 103],
     ]) {
       const { regions, plan } = program(...shape);
       const count = shape.reduce((n, e) => n * e, 1);
@@ -207,9 +219,9 @@ describe("a product in parts and their sum", () => {
     }
   });
 
-  it("are not tried where blocks are many, or depths short or not divided", () => {
+  it("are not tried where blocks are many, or depths short", () => {
     expect(splitProduct(matrices, 16, 132)).toEqual([]);
-    expect(splitProduct(matrices, 3, 132)).toEqual([]);
+    expect(splitProduct(odd, 16, 132)).toEqual([]);
     expect(splitProduct(matrices, 2, 0)).toEqual([]);
   });
 
