@@ -194,11 +194,18 @@ export const grouped: readonly (readonly [
   ],
 ];
 
-/** f32 products of odd sizes as the search chooses them: loops that an assembler would copy out whole. */
-export const odd: readonly Given[] = [
-  [331, 517, 203],
-  [331, 517, 250],
-  [331, 517, 255],
+/**
+ * Products of odd sizes as the search chooses them, in all of their kernels: loops that an assembler would copy out
+ * whole, and depths in parts of which the last ends early.
+ */
+export const odd: readonly (readonly [Given, "f32" | "bf16" | "f16"])[] = [
+  [[331, 517, 203], "f32"],
+  [[331, 517, 250], "f32"],
+  [[331, 517, 255], "f32"],
+  [[257, 31, 20_011], "f32"],
+  [[64, 64, 10_007], "f32"],
+  [[64, 64, 30_011], "bf16"],
+  [[3, 5, 300_007], "f16"],
 ];
 
 /** Operands of 8 bits: columns in two parts, rows in two, columns as rows. */

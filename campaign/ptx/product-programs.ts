@@ -97,7 +97,8 @@ export function productProgram(given: ProductCase, making = new Making()): Progr
   const weights = given.isWeight ? zeros(of, known(right)) : noWeights;
   if (how === undefined) {
     const target = targets.get(name)!;
-    return making.compile({ graph, weights }, { target }).plan.program;
+    // Launches that overlap are not for every architecture.
+    return making.compile({ graph, weights }, { target, overlap: false }).plan.program;
   }
   // Regions have the names of what they end with; beside a fold the product has its own.
   const isSecond = given.isPicked || given.front !== undefined;

@@ -1,5 +1,5 @@
 /** Rows, scans, updates, transposes and firsts of the suite: what, how large and how. */
-import type { RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
+import type { FoldCase, RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
 import type { ScatterCase } from "./scatter-programs.ts";
 import type { TurnCase } from "./turn-programs.ts";
 
@@ -125,6 +125,14 @@ export const scans: readonly ScanCase[] = [
   { dtype: "i64", shape: [3, 50_257, 7], axis: 1, reverse: true },
   { dtype: "f16", shape: [4097, 4096], axis: 0, reverse: false },
   { dtype: "f32", shape: [16, 197, 768], axis: 1, reverse: false },
+];
+
+/** Folds of all elements, over axes that no number of parts divides, and of the first axis, with a few results. */
+export const folds: readonly FoldCase[] = [
+  { dtype: "f32", shape: [999, 1001], axes: [0, 1] },
+  { dtype: "bf16", shape: [7, 10_007], axes: [0, 1] },
+  { dtype: "f16", shape: [101, 103, 107], axes: [0, 1, 2] },
+  { dtype: "f32", shape: [10_007, 37], axes: [0] },
 ];
 
 /** Updates that meet: in parts, with a reduction and without, and by the threads of their slices alone. */

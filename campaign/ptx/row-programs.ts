@@ -93,6 +93,21 @@ export function scanText({ dtype, shape, axis, reverse }: ScanCase, making = new
   return printProgram(made.plan.program);
 }
 
+export interface FoldCase {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly axes: readonly number[];
+}
+
+/** A sum over axes as the compiler makes it, in all of its kernels. */
+export function foldText({ dtype, shape, axes }: FoldCase, making = new Making()): string {
+  const g = new GraphBuilder("fold");
+  const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
+  const graph = g.finish([g.reduce("sum", x, axes, false)]);
+  const made = making.compile({ graph, weights: noWeights }, { target: h200, overlap: false });
+  return printProgram(made.plan.program);
+}
+
 function compiledSelection(
   { dtype, shape, k }: SelectionCase,
   making = new Making(),

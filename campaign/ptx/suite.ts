@@ -9,7 +9,14 @@ import { openAttentions, openProducts } from "./open-cases.ts";
 import * as products from "./product-cases.ts";
 import { productText } from "./product-programs.ts";
 import * as lines from "./row-cases.ts";
-import { countingText, openMapText, rowsText, scanText, selectionText } from "./row-programs.ts";
+import {
+  countingText,
+  foldText,
+  openMapText,
+  rowsText,
+  scanText,
+  selectionText,
+} from "./row-programs.ts";
 import { scatterText } from "./scatter-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "./simt-programs.ts";
 import { turnText } from "./turn-programs.ts";
@@ -86,13 +93,10 @@ export const suite: readonly Entry[] = [
   },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.products.map(([how, given, dtype]) => product(how, given, dtype)),
-  ...products.odd.map(([m, n, k]) => ({
-    name: `product ${m}x${n}x${k} of f32`,
+  ...products.odd.map(([[m, n, k], dtype]) => ({
+    name: `product ${m}x${n}x${k} of ${dtype}`,
     text: (making?: Making) =>
-      productText(
-        { equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype: "f32" },
-        making,
-      ),
+      productText({ equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype }, making),
     claims: targets,
   })),
   ...products.turned.map(([how, equation, given]) => ({
@@ -200,6 +204,11 @@ export const suite: readonly Entry[] = [
   ...lines.scans.map((given) => ({
     name: `sums up to each ${given.dtype} ${given.shape.join(" ")} along ${given.axis}, all kernels`,
     text: (making?: Making) => scanText(given, making),
+    claims: targets,
+  })),
+  ...lines.folds.map((given) => ({
+    name: `sum of ${given.dtype} ${given.shape.join(" ")} over ${given.axes.join(" ")}, all kernels`,
+    text: (making?: Making) => foldText(given, making),
     claims: targets,
   })),
   ...lines.scatters.map((given) => ({

@@ -31,14 +31,14 @@ export interface CoalescedRegion {
 /**
  * The region with the loops of its statements joined as far as possible: of several statements, those in
  * one place of all of them, so that they still run over the same loops.
- * @param asMatrices whether a fold alone sees its tensors without axes of one element, so that a batch of
+ * @param asMatrices whether a fold or scan alone sees its tensors without axes of one element, so that a batch of
  *   one is a matrix, and a map alone sees elements of a short last axis, each a write of its own, as neighbours
  */
 export function coalesceRegion(region: Region, asMatrices = false): CoalescedRegion {
   const tensors = new Map(region.tensors);
   const views: View[] = [];
   let statements = region.statements.map(dropUnitLoops);
-  if (asMatrices && statements.length === 1 && statements[0]!.reduction)
+  if (asMatrices && statements.length === 1 && foldsOrScans(statements[0]!))
     statements = [dropUnitAxes(statements[0]!, tensors, views)];
   if (asMatrices && statements.length === 1 && !statements[0]!.reduction)
     statements = [joinConstantAxes(statements[0]!, tensors, views)];
@@ -198,6 +198,19 @@ function joinConstantAxes(statement: Statement, tensors: Tensors, views: View[])
     return { ...w, tensor, index: [...w.index.slice(0, last - 1), place] };
   });
   return { ...statement, writes };
+}
+
+/** Whether it is a fold, or a scan that meets what it writes at one place of an axis of one element. */
+function foldsOrScans({ reduction, loops, writes, reads }: Statement): boolean {
+  if (reduction) return true;
+  const places = (index: readonly IndexExpr[]): string =>
+    index.map((e) => constantValue(e) ?? "").join(" ");
+  const isAlike = writes.every((w) =>
+    [...reads, ...writes].every(
+      (a) => a.tensor !== w.tensor || places(a.index) === places(w.index),
+    ),
+  );
+  return isAlike && loops.some((l) => l.kind === "scan");
 }
 
 /** The statement over views without the axes of one element that it meets at 0. */

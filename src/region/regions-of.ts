@@ -26,6 +26,8 @@ export interface LaidOutRegions {
   readonly regions: readonly Region[];
   /** Tensors that no region had before. */
   readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>;
+  /** Names, of those tensors, for elements of others; views of views behind these. */
+  readonly views?: readonly View[];
   /** Why there are regions of their own that prices decided about. */
   readonly notes?: readonly RegionNote[];
 }
@@ -81,6 +83,7 @@ export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
         return {
           ...next,
           tensors: new Map([...made.tensors, ...next.tensors]),
+          views: [...(made.views ?? []), ...(next.views ?? [])],
           notes: [...(made.notes ?? []), ...(next.notes ?? [])],
         };
       },
@@ -118,8 +121,8 @@ export function regionsOf(
   const formed = groups.map((g) => formRegion(analysed, g));
   const laidOut = layOut(formed, grouped);
   const regions: Region[] = [];
-  const views: View[] = [];
   const made = new Map(laidOut.tensors);
+  const views = [...new Map((laidOut.views ?? []).map((v) => [v.tensor, v])).values()];
   for (const region of laidOut.regions) {
     if (isChain(region)) {
       regions.push(region);

@@ -57,6 +57,7 @@ function knowing(first: LayOut, next: LayOut): LayOut {
     return {
       regions: rest.regions,
       tensors: new Map([...made.tensors, ...rest.tensors]),
+      views: [...(made.views ?? []), ...(rest.views ?? [])],
       notes: [...(made.notes ?? []), ...(rest.notes ?? [])],
     };
   };

@@ -45,6 +45,16 @@ const heads =
     y[floorDiv(j, 8), i, mod(j, 8)] =
       reduce<sum, f32, reassociates>(mul(x[i, k], w[j, k])) finish (relu(add(_0, b[j]))) }`);
 
+const odd = regionOf(`input x : f32[3, 1031] input w : f32[1031, 5] input b : f32[5]
+  output y : f32[3, 5]
+  statement S0 "" {i in 3, j in 5, reduce k in 1031} {
+    y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j])) finish (relu(add(_0, b[j]))) }`);
+const oddWindows =
+  regionOf(`input x : f32[2, 257, 6] input w : f32[3, 257, 3] output y : f32[2, 3, 6]
+  statement S0 "" {n in 2, o in 3, p in 6, reduce c in 257, reduce q in 3} {
+    y[n, o, p] = reduce<sum, f32, reassociates>(
+      mul((x[n, c, p + q - 1] if p + q - 1 >= 0 && 6 - p - q >= 0 else 0), w[o, c, q])) }`);
+
 /** What the statements of the regions, one after another, write to y. */
 function resultOf(regions: readonly Region[], given: Region): readonly number[] {
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
@@ -76,6 +86,8 @@ describe("a product in parts and their sum", () => {
     ["matrices", matrices, [2, 4, 8]],
     ["windows at the edge", windows, [1]],
     ["heads apart", heads, [2, 4]],
+    ["matrices of a prime depth", odd, [2, 4, 8]],
+    ["windows of prime channels", oddWindows, [2]],
   ] as const)("are the product: %s", (_, region, counts) => {
     const want = resultOf([region], region);
     for (const parts of counts) {
@@ -129,6 +141,13 @@ describe("a product in parts and their sum", () => {
     ["whole", "reduce k in 4096", "k", "4096", 64],
     ["ragged", "reduce k in 20011", "k", "20011", 64],
     ["of several loops", "reduce j in 64, reduce k in 40", "j, k", "64, 40", 64],
+    [
+      "of several loops, none of which divides",
+      "reduce j in 131, reduce k in 37",
+      "j, k",
+      "131, 37",
+      64,
+    ],
   ] as const)(
     "of all elements are proved and those of one fold: %s",
     (_, loops, at, shape, parts) => {
@@ -168,9 +187,41 @@ describe("a product in parts and their sum", () => {
     },
   );
 
-  it("are not tried where blocks are many, or depths short or not divided", () => {
+  it("of axes that no number of parts divides are those of one flat axis, which a view sees", () => {
+    const gpu = targets.get("h200")!;
+    const program = (...shape: readonly number[]) => {
+      const g = new GraphBuilder("fold");
+      const x = g.input("x", { dtype: "i32", shape: shape.map((e) => constant(e)) });
+      const all = shape.map((_, axis) => axis);
+      const graph = g.finish([g.reduce("sum", x, all, false)]);
+      return take(compileModel({ graph, weights: noWeights }, { target: gpu }));
+    };
+    for (const shape of [
+      [131, 139],
+      [7, 2503],
+      [3, 59, 103],
+    ]) {
+      const { regions, plan } = program(...shape);
+      const count = shape.reduce((n, e) => n * e, 1);
+      const [loops] = regions.map((r) =>
+        r.scheduled.region.statements[0]!.loops.map((l) => l.kind),
+      );
+      expect(regions).toHaveLength(2);
+      expect(loops).toEqual(["space", "reduce"]);
+      const x = Int32Array.from({ length: count }, (_, k) => (k % 11) - 3);
+      const input = plan.program.buffers.find((b) => b.kind === "input")!;
+      const output = plan.program.buffers.find((b) => b.kind === "output")!;
+      const contents = new Map([[input.name, new Uint8Array(x.buffer)]]);
+      const run = runProgram(plan.program, { parameters: {}, contents, threads: 1, seed: 1 });
+      if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+      const [sum] = new Int32Array(run.contents.get(output.name)!.buffer);
+      expect(sum).toBe(x.reduce((a, b) => a + b, 0));
+    }
+  });
+
+  it("are not tried where blocks are many, or depths short", () => {
     expect(splitProduct(matrices, 16, 132)).toEqual([]);
-    expect(splitProduct(matrices, 3, 132)).toEqual([]);
+    expect(splitProduct(odd, 16, 132)).toEqual([]);
     expect(splitProduct(matrices, 2, 0)).toEqual([]);
   });
 

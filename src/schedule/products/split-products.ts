@@ -4,11 +4,11 @@
  * say when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
  * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
-import { mapIndices } from "../../region/coalesce.ts";
-import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
+import { coalesceRegion, mapIndices } from "../../region/coalesce.ts";
+import type { Access, Loop, Region, RegionTensor, Statement, View } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { substituteScalar } from "../../region/statement.ts";
-import { less } from "../../semantics/condition.ts";
+import { type Condition, less } from "../../semantics/condition.ts";
 import { zeroOf } from "../../semantics/dtype.ts";
 import {
   add,
@@ -18,11 +18,12 @@ import {
   mul,
   substitute,
   variable,
+  variablesOf,
 } from "../../semantics/index-expr.ts";
 import { simplify } from "../../semantics/index-range.ts";
 import { argument } from "../../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
-import { productForm } from "./product-form.ts";
+import { hasPrologue, isOpen, type ProductForm, productForm } from "./product-form.ts";
 
 /** Into how many parts a depth is split, at most. */
 const partCounts = [2, 4, 8, 16] as const;
@@ -32,6 +33,10 @@ const foldParts = [8, 16, 32, 64, 128] as const;
 const loneParts = [64, 256, 1024, 2048, 4096, 8192] as const;
 /** What the length of a part that does not divide is rounded up to: whole vectors of a warp. */
 const wholeVectors = 256;
+/** The least trips of a part of a loop around others that does not divide. */
+const leastTrips = 2;
+/** And of a part of a product, which ends early too: steps of its tiles. */
+const wholeSteps = 64;
 /** The least depth of a part, of a product and of another fold. */
 const leastDepth = 128;
 const leastFold = 32;
@@ -43,29 +48,64 @@ const foldShare = 0.95;
 const usualTile = 64 * 64;
 const mostTiles = 2;
 
+/** A region as two, and the views that they see tensors through, each behind those it is a view of. */
+interface Split {
+  readonly regions: readonly [Region, Region];
+  readonly views: readonly View[];
+  readonly seen: Region["tensors"];
+}
+
+const noViews = { views: [], seen: new Map() } as const;
+
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimits): LayOut {
   return (regions) => {
-    const made = regions.map((region) => {
+    const views: View[] = [];
+    const seen = new Map<string, RegionTensor>();
+    const made = regions.map((region): readonly Region[] => {
       const products = partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores));
-      const folds = (isLone(region) ? loneParts : foldParts).flatMap((parts) =>
-        splitFold(region, parts, blocks),
-      );
-      const splits = [...products, ...folds];
+      const splits = [
+        ...products.map((pair): Split => ({ regions: pair, ...noViews })),
+        ...foldSplits(region, blocks),
+      ];
       if (splits.length === 0) return [region];
-      const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
+      const prices = splits.map((s) => s.regions.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
       const share = products.length > 0 ? 1 : foldShare;
-      return least < share * priceOf(region) ? splits[prices.indexOf(least)]! : [region];
+      if (least >= share * priceOf(region)) return [region];
+      const best = splits[prices.indexOf(least)]!;
+      views.push(...best.views);
+      for (const [name, tensor] of best.seen) seen.set(name, tensor);
+      return best.regions;
     });
     const tensors = made.flatMap((parts, at) =>
       parts.flatMap((r) => [...r.tensors].filter(([name]) => isBetween(r, regions[at]!, name))),
     );
-    const between = tensors.map(
+    const between = [...seen, ...tensors].map(
       ([name, t]) => [name, { ...t, role: "intermediate" as const }] as const,
     );
-    return { regions: made.flat(), tensors: new Map(between) };
+    return { regions: made.flat(), tensors: new Map(between), views };
   };
+}
+
+/** The region as folds of parts and their fold, by each number of parts: where none divides, as one flat axis too. */
+function foldSplits(region: Region, blocks: BlockLimits): readonly Split[] {
+  if (!region.statements[0]?.reduction || region.statements.length > 1) return [];
+  const flat = coalesceRegion(region, true);
+  const { views } = flat;
+  const seen = new Map(views.map((v) => [v.tensor, flat.region.tensors.get(v.tensor)!]));
+  return (isLone(region) ? loneParts : foldParts).flatMap((parts): Split[] => {
+    const found = splitFold(region, parts, blocks).map((pair) => ({ regions: pair, ...noViews }));
+    if (views.length === 0 || divides(region, parts)) return found;
+    const joined = splitFold(flat.region, parts, blocks);
+    return [...found, ...joined.map((pair) => ({ regions: pair, views, seen }))];
+  });
+}
+
+/** Whether a loop of a fold is a multiple of a number of parts. */
+function divides({ statements: [statement] }: Region, parts: number): boolean {
+  const reduces = statement!.loops.filter((l) => l.kind === "reduce");
+  return reduces.some((l) => constantValue(l.extent)! % parts === 0);
 }
 
 /** Whether a tensor leaves a part of a region for the next one. */
@@ -91,11 +131,25 @@ export function splitProduct(
   const tiles = (form.rows.extent * form.columns.extent * form.batch.extent) / usualTile;
   if (tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
   // Of a window, its channels.
-  const deep = form.depth.loops.find((l) => constantValue(l.extent)! % parts === 0);
+  const deep = loopOfParts(form, parts);
   if (!deep) return [];
-  const [product, sum] = splitAt(region, statement, deep, parts);
+  const extent = constantValue(deep.extent)!;
+  const isEven = extent % parts === 0;
+  const length = isEven ? extent / parts : wholeSteps * Math.ceil(extent / parts / wholeSteps);
+  const [product, sum] = splitAt(region, statement, deep, { parts, length, fills: true });
   const [column] = form.columns.loops;
   return [[product, form.run === undefined ? sum : inHeads(sum, column!, form.run)]];
+}
+
+/** The loop of a depth that parts divide, else one that is long enough for the last of them to end early. */
+function loopOfParts(form: ProductForm, parts: number): Loop | undefined {
+  const { loops } = form.depth;
+  const even = loops.find((l) => constantValue(l.extent)! % parts === 0);
+  if (even) return even;
+  // Only elements as they are can be zeros beyond the end: of what is made of others, some reads go on.
+  if (isOpen(form.depth) || hasPrologue(form)) return undefined;
+  const longest = longestOf(loops);
+  return constantValue(longest.extent)! >= parts * leastDepth ? longest : undefined;
 }
 
 /** The sum with a loop over heads and one over each, whose places are then those of no division. */
@@ -141,12 +195,24 @@ export function splitFold(
   const depth = depths.reduce<number>((n, e) => n * e!, 1);
   if (depth < parts * leastFold) return [];
   const even = reduces.find((_, i) => depths[i]! % parts === 0);
-  if (even) return [splitAt(region, statement, even, parts)];
-  if (!isLone(region)) return [];
-  const longest = reduces[depths.indexOf(Math.max(...depths.map((d) => d!)))]!;
-  return constantValue(longest.extent)! >= parts * wholeVectors
-    ? [splitAt(region, statement, longest, parts)]
-    : [];
+  if (even) {
+    const length = constantValue(even.extent)! / parts;
+    return [splitAt(region, statement, even, { parts, length })];
+  }
+  const longest = longestOf(reduces);
+  const extent = constantValue(longest.extent)!;
+  // Around other loops the parts of one need be no whole vectors.
+  const isAround = longest !== reduces.at(-1) && extent >= leastTrips * parts;
+  const isLong = extent >= parts * wholeVectors;
+  const unit = isLong ? wholeVectors : 1;
+  const length = unit * Math.ceil(extent / parts / unit);
+  return isAround || isLong ? [splitAt(region, statement, longest, { parts, length })] : [];
+}
+
+/** The first of the longest loops of known extents. */
+function longestOf(loops: readonly Loop[]): Loop {
+  const extents = loops.map((l) => constantValue(l.extent)!);
+  return loops[extents.indexOf(Math.max(...extents))]!;
 }
 
 /** Whether a fold has one result. */
@@ -154,11 +220,19 @@ function isLone({ statements: [statement] }: Region): boolean {
   return statement?.reduction !== undefined && statement.loops.every((l) => l.kind === "reduce");
 }
 
+interface Parts {
+  readonly parts: number;
+  /** Of each; the last parts end with the loop where all are longer together. */
+  readonly length: number;
+  /** Whether what is read beyond the end is zero, where the statement may have no guard. Default: no. */
+  readonly fills?: boolean;
+}
+
 function splitAt(
   region: Region,
   statement: Statement,
   deep: Loop,
-  parts: number,
+  { parts, length, fills = false }: Parts,
 ): readonly [Region, Region] {
   const { components } = statement.reduction!.monoid;
   const names = components.map((_, i) => partialResults(region.name, i));
@@ -166,14 +240,15 @@ function splitAt(
   const at = space.map((l) => variable(l.name));
   const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
   const extent = constantValue(deep.extent)!;
-  const isEven = extent % parts === 0;
-  const length = isEven ? extent / parts : wholeVectors * Math.ceil(extent / parts / wholeVectors);
   const whole = new Map([[deep.name, add(mul(length, variable(part.name)), variable(deep.name))]]);
   const own = (e: IndexExpr): IndexExpr => substitute(e, whole);
+  const ends = parts * length === extent ? [] : [less(own(variable(deep.name)), extent)];
+  const endsRead = ({ index }: Access): readonly Condition[] =>
+    fills && variablesOf(...index).has(deep.name) ? ends : [];
   const within = (access: Access): Access => ({
     ...access,
     index: access.index.map(own),
-    guard: access.guard.map((c) => ({ ...c, expr: own(c.expr) })),
+    guard: [...access.guard.map((c) => ({ ...c, expr: own(c.expr) })), ...endsRead(access)],
   });
   const { finish: _, ...rest } = statement;
   const index = [variable(part.name), ...at];
@@ -183,8 +258,7 @@ function splitAt(
       part,
       ...statement.loops.map((l) => (l === deep ? { ...l, extent: constant(length) } : l)),
     ],
-    // The last parts end with the depth.
-    guard: isEven ? statement.guard : [...statement.guard, less(own(variable(deep.name)), extent)],
+    guard: fills ? statement.guard : [...statement.guard, ...ends],
     reads: statement.reads.map(within),
     body: statement.body.map((e) => substituteScalar(e, whole)),
     finishReads: [],

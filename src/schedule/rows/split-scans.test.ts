@@ -60,9 +60,15 @@ function nestsOf(regions: readonly Region[], output: string): NestProgram {
       tensors.set(name, { ...rest, role: role === "local" ? "intermediate" : role });
     }
   }
-  const [input] = [...tensors.values()].filter((t) => t.role === "input");
+  // What comes in and goes out may be seen through a view.
+  const written = regions.flatMap((r) =>
+    r.statements.flatMap((s) => s.writes.map((w) => w.tensor)),
+  );
+  const input = [...tensors.values()].find((t) => !written.includes(t.name))!;
+  tensors.set(input.name, { ...input, role: "input" });
+  tensors.set(output, { ...tensors.get(output)!, role: "output" });
   return {
-    ...{ name: "r", symbols: [], tensors, inputs: [input!.name], outputs: [output] },
+    ...{ name: "r", symbols: [], tensors, inputs: [input.name], outputs: [output] },
     items: regions.flatMap((r) => r.statements.map((s) => ({ kind: "statement", statement: s }))),
   };
 }
@@ -70,7 +76,9 @@ function nestsOf(regions: readonly Region[], output: string): NestProgram {
 /** What the statements of the regions make of x. */
 function resultOf(regions: readonly Region[], output: string, x: ReturnType<typeof randomRef>) {
   const program = nestsOf(regions, output);
-  const given = new Map([[program.inputs[0]!, x]]);
+  const [name] = program.inputs as readonly [string];
+  const shape = program.tensors.get(name)!.shape.map((e) => e.constant);
+  const given = new Map([[name, { ...x, shape }]]);
   return valuesOf(take(runNests(program, { given, symbols: new Map() }))[0]!);
 }
 
@@ -186,6 +194,27 @@ describe("a scan in parts", () => {
     const { regions } = compiled(scanGraph(many));
     const kinds = regions.flatMap((r) => r.scheduled.schedule.directives.map((d) => d.kind));
     expect(kinds).toEqual(["rows"]);
+  });
+});
+
+describe("a scan beside axes of one element", () => {
+  it.each([
+    { shape: [331, 1], axis: 0, exclusive: false, reverse: false },
+    { shape: [1, 331, 1], axis: 1, exclusive: true, reverse: true },
+    { shape: [3, 1, 211, 1, 1], axis: 2, exclusive: false, reverse: true },
+  ])("is one over rows: $shape along $axis", (given) => {
+    const graph = scanGraph({ dtype: "i32", ...given });
+    const { regions, plan } = compiled(graph);
+    const kinds = regions.flatMap((r) => r.scheduled.schedule.directives.map((d) => d.kind));
+    expect(kinds).toEqual(["rows"]);
+    const x = randomRef("i32", given.shape, new Rng(4));
+    const { program } = plan;
+    const nameOf = (kind: string): string => program.buffers.find((b) => b.kind === kind)!.name;
+    const contents = new Map([[nameOf("input"), new Uint8Array(fromRef(x).data.buffer)]]);
+    const run = runProgram(program, { parameters: {}, contents, threads: 1, seed: 1 });
+    if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+    const found = new Int32Array(run.contents.get(nameOf("output"))!.slice().buffer);
+    expect([...found]).toEqual(valuesOf(take(runGraph(graph, [x]))[0]!).map(Number));
   });
 });
 
