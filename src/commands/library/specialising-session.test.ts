@@ -152,10 +152,11 @@ describe("a model whose sizes are fed as numbers", () => {
       const run = (n: bigint) => model.tryRun({ x, n: integer(n) });
       expect(model.run({ x, n: integer(7n) }).y!.shape).toEqual([isComputed ? 8 : 7]);
       const before = process.memoryUsage().arrayBuffers;
-      expect(run(2n ** 20n)).toMatchObject({ diagnostics: [{ code: "RUN038" }] });
+      // 64 MiB and more; what else the process makes meanwhile is less than half of that.
+      expect(run(2n ** 24n)).toMatchObject({ diagnostics: [{ code: "RUN038" }] });
       for (const n of [2n ** 31n, 2n ** 40n, 2n ** 63n - 1n]) expect(run(n).ok).toBe(false);
       expect(run(-5n)).toMatchObject({ diagnostics: [{ code: "SHP004" }] });
-      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 22);
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 25);
     },
   );
 

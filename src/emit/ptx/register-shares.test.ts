@@ -28,13 +28,6 @@ describe("registers that warps hand over", () => {
   it.each([
     ["nobody gives any back", /.*setmaxnreg\.dec.*\n/, "", "82944 are asked for"],
     ["too few are given back", "dec.24", "dec.152", "80896 are asked for"],
-    [
-      "more are given back than there are",
-      "dec.24",
-      "dec.176",
-      "keeps 176 where it begins with 168",
-    ],
-    ["fewer are asked for than there are", "inc.240", "inc.160", "asks for 160"],
     ["they change twice", /(.*setmaxnreg\.dec.*\n)/, "$1$1", "more than once"],
     ["no number is called so", "dec.24", "dec.41", "setmaxnreg.dec.41"],
   ])("are refused where %s (EMT001)", (_, from, to, said) => {

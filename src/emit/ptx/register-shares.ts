@@ -9,29 +9,25 @@ import { visitStatements } from "../../program/walk.ts";
 import { reject } from "../../support/diagnostic.ts";
 import type { ThreadLayout } from "./thread-layout.ts";
 
-interface Change {
-  readonly direction: "dec" | "inc";
-  readonly registers: number;
-}
-
-function changeOf(s: Statement): Change | undefined {
+/** The registers that a thread has behind a statement that changes their number. */
+function changeOf(s: Statement): number | undefined {
   if (s.kind !== "intrinsic") return undefined;
-  const found = /^setmaxnreg\.(dec|inc)\.(\d+)$/.exec(s.intrinsic);
-  return found ? { direction: found[1] as "dec" | "inc", registers: Number(found[2]) } : undefined;
+  const found = /^setmaxnreg\.(?:dec|inc)\.(\d+)$/.exec(s.intrinsic);
+  return found ? Number(found[1]) : undefined;
 }
 
 /** All of a role, those in loops and branches too. */
-function changesIn(body: readonly Statement[]): readonly Change[] {
-  const found: Change[] = [];
+function changesIn(body: readonly Statement[]): readonly number[] {
+  const found: number[] = [];
   visitStatements(body, (s) => {
     const change = changeOf(s);
-    if (change) found.push(change);
+    if (change !== undefined) found.push(change);
   });
   return found;
 }
 
 /**
- * @param begins registers of a thread at the entry
+ * @param begins registers of a thread at the entry, at most: the assembler decides how many
  * @throws EMT001 where a thread would wait for registers that nobody gives back
  */
 export function checkRegisterShares(
@@ -53,19 +49,16 @@ export function checkRegisterShares(
   let held = begins * (threads - all.reduce((sum, { own }) => sum + own, 0));
   for (const { role, own, changes } of all) {
     const [change, ...more] = changes;
-    if (more.length > 0 || (change && !role.body.some(changeOf)))
+    if (
+      more.length > 0 ||
+      (change !== undefined && !role.body.some((s) => changeOf(s) !== undefined))
+    )
       refuse(`role ${role.name} changes its number more than once, or not always`, onceHelp);
-    const { direction, registers } = change ?? { direction: "inc", registers: begins };
-    if (direction === "dec" ? registers > begins : registers < begins) {
-      const way = direction === "dec" ? "keeps" : "asks for";
-      refuse(`role ${role.name} ${way} ${registers} where it begins with ${begins}`, wayHelp);
-    }
-    held += own * registers;
+    held += own * (change ?? begins);
   }
   if (held > threads * begins)
     refuse(`${held} are asked for, the block has ${threads * begins}`, sumHelp);
 }
 
 const onceHelp = "issue setmaxnreg once, at the begin of the role";
-const wayHelp = "give registers back with dec, take more with inc";
 const sumHelp = "let the roles that copy keep fewer, or those that multiply ask for fewer";
