@@ -5,25 +5,14 @@
  * the last one to the end, is asked of cover.ts. Parts may be written through different views, so ends
  * are counted in elements within each of the `before` runs that the axes before cut the buffer into.
  */
-import { add, constant, constantValue, type IndexExpr, mul } from "../../semantics/index-expr.ts";
-import { flatIndex } from "../addresses.ts";
+import { add, constant, type IndexExpr, mul } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
-import type { Statement } from "../statement.ts";
-import { mapStatements } from "../walk.ts";
 import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import { exactQuotient } from "./index-terms.ts";
 import { coversByAxes } from "./product-cover.ts";
-import type { Access } from "./sequential.ts";
+import { flat, inOneView, type Part, refined, seenBy } from "./views.ts";
 import { mayCover } from "./write-limits.ts";
-
-/** What one launch writes of a buffer. */
-export interface Part {
-  readonly body: readonly Statement[];
-  readonly buffer: Buffer;
-  /** The stores into the buffer, with what is known where they stand. */
-  readonly stores: readonly Access[];
-}
 
 interface Slab {
   readonly part: Part;
@@ -47,11 +36,10 @@ export function partsCover(parts: readonly Part[], facts: Facts): boolean {
   return inSlabs || coverTogether(parts, facts);
 }
 
-/** The same by the sets of places along the axes of one view. */
+/** The same by the sets of places along the axes of one view, or of one that all views are joined axes of. */
 export function partsCoverByAxes(parts: readonly Part[]): boolean {
-  const same = inOneView(parts);
-  const { buffer } = parts[0]!;
-  if (!same || buffer.layout) return false;
+  const same = inOneView(parts) ?? refined(parts);
+  if (!same || parts[0]!.buffer.layout) return false;
   return coversByAxes(
     same.flatMap((part) => part.body),
     same[0]!.buffer,
@@ -70,48 +58,11 @@ function coverTogether(parts: readonly Part[], facts: Facts): boolean {
   );
 }
 
-/** The parts through one view: theirs, or that without axes of one element; undefined: through several. */
-function inOneView(parts: readonly Part[]): readonly Part[] | undefined {
-  const { buffer } = parts[0]!;
-  if (parts.every((part) => part.buffer === buffer)) return parts;
-  if (parts.some(({ buffer: b }) => b.lanes !== buffer.lanes || b.layout)) return undefined;
-  const long = parts.map((part) => seenBy(part, withoutUnits(part.buffer)));
-  const keys = long.map((part) => part.buffer.shape.map((e) => e.key).join());
-  return keys.every((key) => key === keys[0]) ? long : undefined;
-}
-
 function coverAll(parts: readonly Part[], facts: Facts): boolean {
   const { buffer } = parts[0]!;
   const box = { lo: buffer.shape.map(() => constant(0)), hi: buffer.shape };
   const body = parts.flatMap((part) => part.body);
   return covers(body, buffer, box, facts);
-}
-
-/** A row-major buffer seen in another shape. */
-interface Seen {
-  readonly shape: readonly IndexExpr[];
-  readonly index: (at: readonly IndexExpr[]) => readonly IndexExpr[];
-}
-
-/** Without the axes of one element, where every index is 0. */
-function withoutUnits({ shape }: Buffer): Seen {
-  const kept = (_: IndexExpr, axis: number): boolean => constantValue(shape[axis]!) !== 1;
-  return { shape: shape.filter(kept), index: (at) => at.filter(kept) };
-}
-
-function flat(buffer: Buffer): Seen {
-  return { shape: [mul(1, ...buffer.shape)], index: (at) => [flatIndex(buffer, at)] };
-}
-
-const commonName = "one view";
-
-function seenBy({ body, buffer, stores }: Part, { shape, index }: Seen): Part {
-  const seen = mapStatements(body, (s) =>
-    s.kind === "store" && s.buffer === buffer.name
-      ? [{ ...s, buffer: commonName, index: index(s.index) }]
-      : [s],
-  );
-  return { body: seen, buffer: { ...buffer, name: commonName, shape }, stores };
 }
 
 function elementsBefore({ shape }: Buffer, axis: number): string {

@@ -31,8 +31,9 @@ import { coversByAxes } from "./product-cover.ts";
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
-import { type Part, partsCover, partsCoverByAxes } from "./slabs.ts";
+import { partsCover, partsCoverByAxes } from "./slabs.ts";
 import { tilesExactly } from "./tiling.ts";
+import type { Part } from "./views.ts";
 import { leastElements, mostWrittenBy } from "./write-limits.ts";
 
 /** One launch statement of the text, at its position in program order. */
