@@ -54,9 +54,10 @@ import {
 import type { RuleRow } from "./rewrite/rule-row.ts";
 import type { Certificate, ChosenSchedule } from "./schedule/choice/choose-schedules.ts";
 import { noRegion } from "./schedule/choice/given-schedule.ts";
-import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
+import { loopsAlone, replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import { prepareWide } from "./schedule/prepare-graph.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
+import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
 import {
   defaultThreads,
   emptySchedulingMemory,
@@ -259,15 +260,25 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
   const first = made(given.value);
   if (first.ok || first.diagnostics[0]?.code !== "SCH032") return first;
   if (!target.blocks) return made(withPlainRows(given.value));
-  const { chosen, warnings: said } = replaceUnproved(choice.schedules, {
+  const proofs = {
     target,
     given: new Set(measured?.keys()),
-    isProved: (s) => isProvedAlone(s, target, memory),
-    priceOf: (s) => finePriceOf(s, target, prices).estimateNs,
-  });
-  const replaced = { ...given.value, choice: { ...choice, schedules: chosen } };
-  const second = said.length > 0 ? made(replaced) : first;
-  return second.ok ? ok(second.value, [...second.warnings, ...said]) : second;
+    isProved: (s: ScheduledRegion) => isProvedAlone(s, target, memory),
+    priceOf: (s: ScheduledRegion) => finePriceOf(s, target, prices).estimateNs,
+  };
+  let { schedules } = choice;
+  let last: ReturnType<typeof made> = first;
+  const all: Diagnostic[] = [];
+  for (const mend of [replaceUnproved, loopsAlone]) {
+    const { chosen, warnings: said } = mend(schedules, proofs);
+    if (said.length === 0) continue;
+    schedules = chosen;
+    all.push(...said);
+    last = made({ ...given.value, choice: { ...choice, schedules } });
+    if (last.ok) return ok(last.value, [...last.warnings, ...all]);
+    if (last.diagnostics[0]?.code !== "SCH032") return last;
+  }
+  return last;
 }
 
 function hasRegion(graph: ScheduledGraph, name: string): boolean {

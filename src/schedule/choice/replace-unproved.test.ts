@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { compileModel } from "../../compile.ts";
+import { type CompileOptions, compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { noWeights } from "../../interp/graph.ts";
+import { validateProgram } from "../../program/validate/validate.ts";
 import { constant } from "../../semantics/index-expr.ts";
+import { diagnostic, fail } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import { parseSchedule } from "../directive-text.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
@@ -47,6 +49,34 @@ describe("choices that are not proved", () => {
     expect(replaceUnproved(chosen, { ...options, given, isProved: isPlain }).chosen).toEqual(
       chosen,
     );
+  });
+
+  it("regions that are proved each and not together become loops, and given ones stay", () => {
+    const g = new GraphBuilder("softmax");
+    const x = g.input("x", { dtype: "f32", shape: [constant(64), constant(4096)] });
+    const graph = g.finish([g.node("softmax", [x], { axis: 1 })]);
+    const model = { graph, weights: noWeights };
+    const options: CompileOptions = {
+      target,
+      // One that finds fault with whole programs whose threads share memory.
+      prove: (program, proofs) => {
+        const shares = program.kernels.some((k) => k.buffers.some((b) => b.scope === "shared"));
+        return shares ? fail(diagnostic("PRG021", "not proved")) : validateProgram(program, proofs);
+      },
+    };
+    const compiled = compileModel(model, options);
+    if (!compiled.ok) throw new Error("not compiled");
+    expect(compiled.value.regions.every((r) => !r.scheduled.rows)).toBe(true);
+    const [warning] = compiled.warnings.filter((w) => w.code === "SCH032");
+    expect([warning?.severity, warning?.message]).toEqual([
+      "warning",
+      "the cheapest schedules are not proved together",
+    ]);
+    const first = compileModel(model, { target });
+    if (!first.ok) throw new Error("not compiled");
+    const measured = new Map(first.value.regions.map((r) => [r.name, r.scheduled.schedule]));
+    const refused = compileModel(model, { ...options, measured });
+    expect(refused.ok ? [] : refused.diagnostics.map((d) => d.code)).toEqual(["SCH032"]);
   });
 
   it("rows that are not proved, however they are kept, become loops on threads", () => {

@@ -2,7 +2,8 @@
  * What becomes of a choice that the validator cannot prove: the next schedule that it can. In: the choices of
  * a model and who proves a region by itself; out: the choices with such ones replaced, each with a warning.
  * The next ones are those that the search priced next, then what is without `multiply`, cheapest first, then
- * loops alone. Where none is proved the choice stays, and the whole program is refused.
+ * loops alone. Where none is proved the choice stays; where each is proved by itself and all together are not, all
+ * become loops (`loopsAlone`), and where that is not proved either, the whole program is refused.
  */
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
@@ -49,31 +50,80 @@ export function replaceUnproved(
   return { chosen: proved, warnings };
 }
 
+/**
+ * All regions as loops on threads, the cheapest that are proved by themselves, for a program whose regions are and which
+ * is not. Those whose schedules were given, and those that have no such loops, stay.
+ */
+export function loopsAlone(
+  chosen: readonly ChosenSchedule[],
+  options: ProofOptions,
+): { readonly chosen: readonly ChosenSchedule[]; readonly warnings: readonly Diagnostic[] } {
+  const replaced: string[] = [];
+  const loops = chosen.map((choice) => {
+    const { directives } = choice.scheduled.schedule;
+    const { region } = choice.scheduled;
+    if (options.given.has(region.name) || directives.every(isOfLoops)) return choice;
+    const found = plainOnes(region, options).filter(isLoops).slice(0, mostPlain);
+    const next = found.find((s) => isRight(s, options));
+    if (!next) return choice;
+    replaced.push(region.name);
+    const { serialNs: _, ...rest } = choice;
+    return { ...rest, scheduled: next };
+  });
+  if (replaced.length === 0) return { chosen, warnings: [] };
+  const found = diagnostic("SCH032", "the cheapest schedules are not proved together", {
+    notes: [`loops on threads instead: ${replaced.join(", ")}`],
+    help: "nothing is wrong with the result, which takes longer; please report the model",
+  });
+  return { chosen: loops, warnings: [{ ...found, severity: "warning" }] };
+}
+
 function nextProved(
   { scheduled: { region }, alternatives }: ChosenSchedule,
-  { target, isProved, priceOf }: ProofOptions,
+  options: ProofOptions,
 ): ScheduledRegion | undefined {
-  const apply = (schedule: Schedule): readonly ScheduledRegion[] => {
-    const applied = applySchedule(region, schedule);
-    return applied.ok ? [applied.value] : [];
-  };
-  const isRight = (s: ScheduledRegion): boolean => checkSchedule(s).ok && isProved(s);
-  const found = alternatives.flatMap(apply).find(isRight);
+  const right = (s: ScheduledRegion): boolean => isRight(s, options);
+  const found = alternatives.flatMap((schedule) => applied(region, schedule)).find(right);
   if (found) return found;
-  const plain = enumerateBlockSchedules(region, target)
+  const plain = plainOnes(region, options);
+  // Strategies for whole regions fail alike: behind the cheapest come loops on threads.
+  const loops = plain.filter(isLoops);
+  const tried = new Set([...plain.slice(0, mostPlain), ...loops.slice(0, mostPlain)]);
+  return [...tried].find(right);
+}
+
+function isRight(scheduled: ScheduledRegion, { isProved }: ProofOptions): boolean {
+  return checkSchedule(scheduled).ok && isProved(scheduled);
+}
+
+function applied(
+  region: ScheduledRegion["region"],
+  schedule: Schedule,
+): readonly ScheduledRegion[] {
+  const found = applySchedule(region, schedule);
+  return found.ok ? [found.value] : [];
+}
+
+/** What is without `multiply`, cheapest first. */
+function plainOnes(
+  region: ScheduledRegion["region"],
+  { target, priceOf }: ProofOptions,
+): readonly ScheduledRegion[] {
+  return enumerateBlockSchedules(region, target)
     .filter((s) => s.directives.every((d) => d.kind !== "multiply"))
     .slice(0, mostPriced)
-    .flatMap(apply)
+    .flatMap((schedule) => applied(region, schedule))
     .map((scheduled) => ({ scheduled, ns: priceOf(scheduled) }))
-    .sort((a, b) => a.ns - b.ns);
-  // Strategies for whole regions fail alike: behind the cheapest come loops on threads.
-  const loops = plain.filter(({ scheduled }) => scheduled.schedule.directives.every(isOfLoops));
-  const tried = new Set([...plain.slice(0, mostPlain), ...loops.slice(0, mostPlain)]);
-  return [...tried].find((p) => isRight(p.scheduled))?.scheduled;
+    .sort((a, b) => a.ns - b.ns)
+    .map((p) => p.scheduled);
+}
+
+function isLoops({ schedule }: ScheduledRegion): boolean {
+  return schedule.directives.every(isOfLoops);
 }
 
 function isOfLoops({ kind }: Schedule["directives"][number]): boolean {
-  return kind !== "rows" && kind !== "attend" && kind !== "turn";
+  return kind !== "multiply" && kind !== "rows" && kind !== "attend" && kind !== "turn";
 }
 
 function textOf({ directives }: Schedule): string {
