@@ -15,7 +15,7 @@ export default defineConfig({
     pool: "forks",
     // All cores: by default one is left for who waits.
     maxWorkers: "100%",
-    setupFiles: ["test/property-seed.ts"],
+    setupFiles: ["test/property-seed.ts", "test/turns.ts"],
     // Hanging, not slow: on a busy machine a test waits for its turn.
     testTimeout: 120_000,
     projects: [
