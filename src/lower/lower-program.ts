@@ -166,8 +166,7 @@ function lowerScan(
   if (!part.ok) return part;
   const tensorOf = (name: string) => (nests.tensors.get(name) ?? step.nests.tensors.get(name))!;
   const { outputs } = step.nests;
-  const { vectorBytes } = target;
-  const where = { name: routine.name, outputs, tensorOf, vectorBytes };
+  const where = { name: routine.name, outputs, tensorOf, target };
   const made = repeatSteps(plan, part.value, where);
   const own = made.buffers.filter((b) => !nests.tensors.has(b.name));
   return ok({ ...made, buffers: own.map(asScratch) });

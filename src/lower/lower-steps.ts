@@ -4,20 +4,11 @@
  * and what is collected into its row. The number of the step is an index variable that kernels of the step leave free; launches bind it.
  */
 import type { Buffer, Kernel, Task } from "../program/program.ts";
-import type { Expr, Statement } from "../program/statement.ts";
 import { exprIndices, ownExprs, ownIndices, visitExpr, visitStatements } from "../program/walk.ts";
 import type { NestTensor } from "../region/nest.ts";
-import { zeroOf } from "../semantics/dtype.ts";
-import {
-  add,
-  constant,
-  constantValue,
-  type IndexExpr,
-  mul,
-  variable,
-  variablesOf,
-} from "../semantics/index-expr.ts";
-import { threadGrid } from "./thread-grid.ts";
+import { constant, type IndexExpr, variable, variablesOf } from "../semantics/index-expr.ts";
+import type { Target } from "../target/target.ts";
+import { copies } from "./step-copies.ts";
 
 /** How often the step runs. */
 export type StepTrips =
@@ -60,26 +51,26 @@ export function repeatSteps(
     readonly name: string;
     readonly outputs: readonly string[];
     readonly tensorOf: (name: string) => NestTensor;
-    readonly vectorBytes: number;
+    readonly target: Target;
   },
 ): LoweredPart {
-  const { name, outputs, tensorOf, vectorBytes } = at;
-  const start = copies(
-    `start.${name}`,
-    plan.carried.map(({ initial, state }) => copy(tensorOf(initial), state, vectorBytes)),
-  );
+  const { name, outputs, tensorOf, target } = at;
+  const starts = plan.carried.map(({ initial, state }) => ({ from: tensorOf(initial), to: state }));
   const ends = [
-    ...plan.collected.map(({ element, into, axis, position }) =>
-      copy(tensorOf(outputs[element]!), into, vectorBytes, { axis, position }),
-    ),
-    ...plan.carried.map(({ state, next }) => copy(tensorOf(outputs[next]!), state, vectorBytes)),
+    ...plan.collected.map(({ element, into, ...row }) => {
+      return { from: tensorOf(outputs[element]!), to: into, row };
+    }),
+    ...plan.carried.map(({ state, next }) => ({ from: tensorOf(outputs[next]!), to: state })),
   ];
-  const end = copies(`step.${name}`, ends);
-  const kernels = [...(plan.carried.length > 0 ? [start] : []), ...step.kernels, end];
+  const [before, behind] = [
+    copies(`start.${name}`, starts, target),
+    copies(`step.${name}`, ends, target),
+  ];
+  const kernels = [...before, ...step.kernels, ...behind];
   const byName = new Map(kernels.map((k) => [k.name, k]));
-  const tasks = [...step.tasks, launch(end.name)];
-  const before = plan.carried.length > 0 ? [launch(start.name)] : [];
-  const all = [...before, repeated(plan.trips, tasks, byName)];
+  const launches = (list: readonly Kernel[]): readonly Task[] => list.map((k) => launch(k.name));
+  const tasks = [...step.tasks, ...launches(behind)];
+  const all = [...launches(before), repeated(plan.trips, tasks, byName)];
   return { kernels, tasks: all, buffers: step.buffers };
 }
 
@@ -136,65 +127,4 @@ function mentions({ roles }: Kernel, name: string): boolean {
     });
   }
   return found;
-}
-
-/** Statements, whose loops are called as the prefix says. */
-type Copy = (prefix: string) => readonly Statement[];
-
-/** The elements of a tensor into another buffer; `row` says where along a further axis. */
-function copy(
-  { name, dtype, shape }: NestTensor,
-  to: string,
-  vectorBytes: number,
-  row?: { readonly axis: number; readonly position: IndexExpr },
-): Copy {
-  const width = vectorBytes / 4;
-  const last = constantValue(shape.at(-1) ?? constant(0)) ?? 0;
-  const isDense = isOfLanes(dtype) && (row?.axis ?? 0) < Math.max(1, shape.length);
-  const inLanes = isDense ? Math.floor(last / width) : 0;
-  /** So many iterations along the last axis, from `start`. */
-  const part = (prefix: string, start: number, extent: IndexExpr, lanes: number): Statement => {
-    const extents = [...shape.slice(0, -1), ...(shape.length > 0 ? [extent] : [])];
-    const loops = extents.map((e, i) => ({ name: `${prefix}${i}`, extent: e }));
-    const index = loops.map((l) => variable(l.name));
-    if (index.length > 0) index.push(add(start, mul(lanes, index.pop()!)));
-    const into = row
-      ? [...index.slice(0, row.axis), row.position, ...index.slice(row.axis)]
-      : index;
-    const value: Expr = {
-      ...{ kind: "load", dtype, lanes, buffer: name, index },
-      ...{ guard: [], fill: zeroOf(dtype) },
-    };
-    return loops.reduceRight<Statement>(
-      (inner, l) => ({
-        ...{ kind: "for", variable: l.name, extent: l.extent },
-        ...{ mode: { kind: "serial" }, body: [inner] },
-      }),
-      { kind: "store", buffer: to, index: into, value },
-    );
-  };
-  return (prefix) => {
-    if (inLanes === 0) return [part(prefix, 0, shape.at(-1) ?? constant(1), 1)];
-    const whole = part(`${prefix}v`, 0, constant(inLanes), width);
-    const left = last - inLanes * width;
-    if (left === 0) return [whole];
-    return [whole, part(`${prefix}r`, inLanes * width, constant(left), 1)];
-  };
-}
-
-function isOfLanes(dtype: NestTensor["dtype"]): boolean {
-  return dtype === "f32" || dtype === "i32";
-}
-
-/** One kernel, of one thread, for all copies. */
-function copies(name: string, all: readonly Copy[]): Kernel {
-  const body = all.flatMap((make, i) => make(`c${i}x`));
-  return {
-    name,
-    grid: threadGrid(false),
-    buffers: [],
-    counters: [],
-    roles: [{ name: "main", copies: 1, threads: 1, body }],
-    region: name,
-  };
 }

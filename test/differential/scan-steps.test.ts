@@ -77,6 +77,7 @@ function checkOnBlocks(
   const { program } = plan;
   const repeats = program.tasks.some((task) => task.kind === "repeat");
   expect(repeats).toBe(steps === "repeated");
+  expect(program.kernels.map((k) => k.grid.unit)).not.toContain("threads");
   unwrap(emitPtx(program, target.machine.architecture, target.blocks));
   const weight = weightReader(model);
   const bytes = ({ data }: Tensor): Uint8Array =>
