@@ -2,8 +2,10 @@
  * Whether the tests notice faults: trial number n plants fault n of the table in a copy of the tree and
  * runs the tests that have to catch it. The trial fails when they pass, when the fault does not apply
  * exactly once, or when no test came to run (a fault that only breaks the loading of a file shows
- * nothing). Of the tests those nearest to the fault run first, so that most faults are caught in seconds. Before the first fault of a set of tests these must pass on the copy as it is. Neighbouring
- * numbers are faults of different files, so that a few trials in a row are a sample of the whole.
+ * nothing; one that ends the process of a test that runs is noticed). Of the tests those nearest to the fault run
+ * first, so that most faults are caught in seconds. Before the first fault of a set of tests these must pass on the
+ * copy as it is. Neighbouring numbers are faults of different files, so that a few trials in a row are a sample of
+ * the whole.
  */
 import { spawn } from "node:child_process";
 import {
@@ -20,6 +22,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts";
+import type { Outcome } from "../outcome-reporter.ts";
 import { type PlantedFault, plant, plantedFaults } from "../planted-faults.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -156,14 +159,15 @@ async function runTests(tree: string, tests: readonly string[], limitMs: number)
     outcome,
     ms: performance.now() - begin,
   });
-  const report = join(tree, "report.json");
+  const report = join(tree, "outcome.json");
   rmSync(report, { force: true });
   const vitest = join(tree, "node_modules/vitest/vitest.mjs");
-  const options = ["--bail=1", "--maxWorkers=1", "--reporter=json", `--outputFile=${report}`];
+  const options = ["--bail=1", "--maxWorkers=1", "--reporter=./campaign/outcome-reporter.ts"];
   const child = spawn(process.execPath, [vitest, "run", ...tests, ...options], {
     cwd: tree,
     detached: true,
     stdio: "ignore",
+    env: { ...process.env, OUTCOME_FILE: report },
   });
   let stopped = false;
   const timer = setTimeout(() => {
@@ -178,6 +182,6 @@ async function runTests(tree: string, tests: readonly string[], limitMs: number)
   if (stopped) return ended("endless");
   if (exit === 0) return ended("passed");
   if (!existsSync(report)) return ended("broken");
-  const { numFailedTests } = JSON.parse(readFileSync(report, "utf8")) as { numFailedTests: number };
-  return ended(numFailedTests > 0 ? "failed" : "broken");
+  const { failedTests, crashed } = JSON.parse(readFileSync(report, "utf8")) as Outcome;
+  return ended(failedTests > 0 || crashed ? "failed" : "broken");
 }
