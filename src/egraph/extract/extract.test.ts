@@ -20,20 +20,29 @@ beforeAll(async () => {
   solveMilp = await loadHighs();
 });
 
+interface Sizes {
+  readonly classes: readonly [least: number, most: number];
+  readonly costs: readonly [least: number, most: number];
+}
+
+function problemsOf({ classes: [fewest, most], costs: [min, max] }: Sizes) {
+  return fc.integer({ min: fewest, max: most }).chain((classCount) => {
+    const node = fc.record({
+      cost: fc.integer({ min, max }),
+      children: fc.array(fc.integer({ min: 0, max: classCount - 1 }), { maxLength: 3 }),
+    });
+    return fc.record({
+      classes: fc.array(fc.array(node, { minLength: 1, maxLength: 3 }), {
+        minLength: classCount,
+        maxLength: classCount,
+      }),
+      roots: fc.array(fc.integer({ min: 0, max: classCount - 1 }), { minLength: 1, maxLength: 2 }),
+    });
+  });
+}
+
 /** Any small problem: cycles, unproductive classes, several roots, free nodes and all. */
-const problems = fc.integer({ min: 1, max: 6 }).chain((classCount) => {
-  const node = fc.record({
-    cost: fc.integer({ min: 0, max: 5 }),
-    children: fc.array(fc.integer({ min: 0, max: classCount - 1 }), { maxLength: 3 }),
-  });
-  return fc.record({
-    classes: fc.array(fc.array(node, { minLength: 1, maxLength: 3 }), {
-      minLength: classCount,
-      maxLength: classCount,
-    }),
-    roots: fc.array(fc.integer({ min: 0, max: classCount - 1 }), { minLength: 1, maxLength: 2 }),
-  });
-});
+const problems = problemsOf({ classes: [1, 6], costs: [0, 5] });
 
 /** Least costs over all choices, by the judge. */
 function bruteForce(problem: ExtractionProblem): { dag: number; tree: number } | undefined {
@@ -70,6 +79,16 @@ it("finds and proves the least tree and DAG cost of every small problem", () => 
       if (least) expect([tree!.gap, dag!.gap, dag!.lowerBound]).toEqual([0, 0, least.dag]);
     }),
     { numRuns: 400 },
+  );
+});
+
+it("proves the least cost where others are nearly as cheap", () => {
+  fc.assert(
+    fc.property(problemsOf({ classes: [5, 8], costs: [90, 100] }), ({ classes, roots }) => {
+      const problem = makeProblem(classes, roots);
+      expect(extractDag(problem)?.dagCost).toBe(bruteForce(problem)?.dag);
+    }),
+    { numRuns: 600 },
   );
 });
 
