@@ -5,7 +5,8 @@
  *
  *   multiplying     both products at the rate of the instruction, and the softmax of the scores between them
  *   near memory     keys and values as often as warps read them
- *   far memory      keys and values at the share of the caches that a multiprocessor has
+ *   far memory      keys and values at the share of the caches that a multiprocessor has, of panels shorter
+ *                   than a line at a part of it
  *   latency         of a copy, over the steps that are on the way
  *
  * and at its ends the latency of the first tiles and the bytes of the results.
@@ -14,6 +15,7 @@ import { type AttentionForm, linearScore } from "../schedule/attention/attention
 import {
   attentionBytes,
   isTriangular,
+  panelOf,
   problemsOf,
   sharesOf,
   windowSteps,
@@ -23,6 +25,7 @@ import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { residentBlocks } from "./resident-blocks.ts";
+import { rateOfRows } from "./short-lines.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up. */
 const sustained = 0.75;
@@ -78,7 +81,11 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   const slots = groupRows * columns * scoreSlots(form);
   const softmax = slots / limits.warpThreads / limits.warpInstructionsPerNsPerCore.value;
   const active = Math.min(limits.cores, blocks);
-  const far = (bytesOfElement * columns * (depth + width) * active) / limits.nearBytesPerNs.value;
+  const moved = [depth, width].map((n) => {
+    const panel = bytesOfElement * panelOf(directive, n);
+    return (bytesOfElement * columns * n) / rateOfRows(panel);
+  });
+  const far = ((moved[0]! + moved[1]!) * active) / limits.nearBytesPerNs.value;
   const latency = (loadedLatency * limits.memoryLatencyNs.value) / Math.max(2, directive.stages);
   const step = Math.max(groupStepNs + multiply + softmax, far, latency);
   const results = bytesOfElement * active * rows * width;

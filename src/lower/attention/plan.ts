@@ -1,7 +1,7 @@
 /**
  * What the lowering of one attention needs to know in numbers: tiles, steps and the trips that need masks,
- * and how operands lie in shared memory. Keys and values lie as they lie in memory, in panels as wide as the
- * widest swizzle spans, so that copies move whole vectors:
+ * and how operands lie in shared memory. Keys and values lie as they lie in memory, in panels as wide as a
+ * swizzle spans (of warps the widest, of warpgroups the widest that divides), so that copies move whole vectors:
  *
  *   along an element   [slot, panel, column, element]
  *   along columns      [slot, panel, element, column]
@@ -19,7 +19,7 @@ import {
 } from "../../schedule/attention/attention-form.ts";
 import {
   isTriangular,
-  panelElements,
+  panelOf,
   sharesOf,
   stepsAhead,
   stepsOfOne,
@@ -71,6 +71,8 @@ export interface Staged {
   readonly elements: number;
   /** Whether neighbours are elements of one line. */
   readonly isAlong: boolean;
+  /** Neighbours of a row of a panel. */
+  readonly panel: number;
   readonly slots: number;
 }
 
@@ -111,7 +113,8 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     [lines, elements, slots]: readonly [number, number, number],
   ): Staged => {
     const isAlong = operand.along !== columnName;
-    return { operand, buffer, lines, elements, isAlong, slots };
+    const panel = panelOf(directive, isAlong ? elements : lines);
+    return { operand, buffer, lines, elements, isAlong, panel, slots };
   };
   return {
     form,
@@ -236,17 +239,11 @@ export function firstColumn(
   return mul(plan.columns, sub(last, trip));
 }
 
-/** Elements of a row of a panel: what is shorter has no second one. */
-function panelOf({ lines, elements, isAlong }: Staged): number {
-  return Math.min(panelElements, isAlong ? elements : lines);
-}
-
 /** Of rows of so many bytes. */
 const swizzles: Readonly<Record<number, 32 | 64 | 128>> = { 32: 32, 64: 64, 128: 128 };
 
 export function sharedBuffer({ form }: AttentionPlan, staged: Staged): Buffer {
-  const { buffer, lines, elements, isAlong, slots } = staged;
-  const panel = panelOf(staged);
+  const { buffer, lines, elements, isAlong, panel, slots } = staged;
   const [near, far] = isAlong ? [elements, lines] : [lines, elements];
   const shape = [slots, Math.ceil(near / panel), far, panel];
   const bytes = (panel * dtypes[form.dtype].bits) / 8;
@@ -260,7 +257,7 @@ export function sharedIndex(
   line: IndexExpr,
   element: IndexExpr,
 ): readonly IndexExpr[] {
-  const panel = panelOf(staged);
-  const [near, far] = staged.isAlong ? [element, line] : [line, element];
+  const { isAlong, panel } = staged;
+  const [near, far] = isAlong ? [element, line] : [line, element];
   return [slot, floorDiv(near, panel), far, mod(near, panel)];
 }

@@ -26,7 +26,6 @@ import {
   rowName,
   widthName,
 } from "../../schedule/attention/attention-form.ts";
-import { panelElements } from "../../schedule/attention/attention-limits.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
@@ -222,9 +221,9 @@ export class StreamedAttention {
     const { batch, ranges } = this.#place;
     const { access } = lineAccess(staged.operand, this.#context.shapeOf);
     const completion = { kind: "signals", ...signals, scope: "instance" } as const;
-    const box = [staged.lines, panelElements];
-    return Array.from({ length: staged.elements / panelElements }, (_, panel) => {
-      const element = constant(panel * panelElements);
+    const box = [staged.lines, staged.panel];
+    return Array.from({ length: staged.elements / staged.panel }, (_, panel) => {
+      const element = constant(panel * staged.panel);
       const bindings = new Map([
         ...batch,
         ...[rowName!, columnName!].map((name) => [name, start] as const),
@@ -291,12 +290,12 @@ export class StreamedAttention {
     const [write] = form.writes;
     const { access } = lineAccess({ access: write!, box: form.result! }, this.#context.shapeOf);
     const own = mul(groupRows, variable(this.#context.group));
-    const box = [groupRows, panelElements];
-    const copies = Array.from({ length: form.width / panelElements }, (_, panel) => {
+    const box = [groupRows, query.panel];
+    const copies = Array.from({ length: form.width / query.panel }, (_, panel) => {
       const bindings = new Map([
         ...batch,
         [rowName!, add(firstRow, own)] as const,
-        [widthName!, constant(panel * panelElements)] as const,
+        [widthName!, constant(panel * query.panel)] as const,
       ]);
       const to = access.index.map((e) => simplify(substitute(e, bindings), ranges));
       const from = tileAt(query.buffer, [0, panel, own, 0], box);
@@ -359,7 +358,7 @@ export class StreamedAttention {
       const operands = [
         tileAt(resultName, [0, 0], [form.width / 2]),
         tileAt(weightName, [0, k / groupDepth, 0], [8]),
-        tileAt(value.buffer, right, [form.width / panelElements, groupDepth, panelElements]),
+        tileAt(value.buffer, right, [form.width / value.panel, groupDepth, value.panel]),
       ];
       block.push(issue(`wgmma.held.m64n${form.width}k16.f32.${form.dtype}`, operands, group));
     }

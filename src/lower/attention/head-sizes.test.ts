@@ -1,0 +1,73 @@
+/** Attention by warpgroups with heads that are no multiples of 64: panels under the widest swizzle that divides. */
+import { describe, expect, it } from "vitest";
+import { offBy } from "../../../campaign/ptx/attention-difference.ts";
+import {
+  type AttentionCase,
+  attentionGraph,
+  attentionOf,
+  attentionProgram,
+} from "../../../campaign/ptx/attention-programs.ts";
+import { printProgram } from "../../program/program-text.ts";
+import { attendFault } from "../../schedule/attention/attention-limits.ts";
+import { refTensor } from "../../semantics/tensor.ts";
+
+const small: AttentionCase = {
+  ...{ heads: 2, groups: 1, rows: 70, columns: 40, depth: 80, causal: false, mask: false },
+  dtype: "bf16",
+  how: "by wgmma tile (64, 32) warps 4 stages 2",
+};
+const gathered = `${small.how} gathered`;
+
+describe("heads of any multiple of 16 from 32 on", () => {
+  it.each<readonly [string, AttentionCase]>([
+    ["32, one panel", { ...small, depth: 32 }],
+    ["48", { ...small, depth: 48, how: gathered }],
+    ["80, two groups", { ...small, how: "by wgmma tile (128, 16) warps 8 stages 2 gathered" }],
+    ["80, one step", { ...small, how: "by wgmma tile (128, 48) warps 8 stages 1" }],
+    ["96 in f16", { ...small, depth: 96, dtype: "f16", how: gathered }],
+    ["96 with a mask", { ...small, depth: 96, mask: true }],
+    ["112, a triangle", { ...small, columns: 70, depth: 112, causal: true, how: gathered }],
+    ["240", { ...small, rows: 20, columns: 16, depth: 240, how: gathered.replace("32", "16") }],
+    ["a band", { ...small, rows: 100, columns: 100, depth: 32, causal: true, behind: 20 }],
+  ])("%s", (_, c) => {
+    for (const off of offBy(c, [{}])) expect(off).toBeLessThanOrEqual(1);
+  });
+
+  it("lengths that are data", () => {
+    const sizes = { rows: 9, columns: 96 };
+    const c = { ...small, ...sizes, causal: true, lengths: true, how: gathered };
+    for (const off of offBy(c, [{}], (name, drawn) =>
+      name === "lengths" ? refTensor("i64", [1], [61]) : drawn,
+    ))
+      expect(off).toBeLessThanOrEqual(1);
+  });
+
+  it("open extents", () => {
+    const sizes = [
+      { B: 1, S: 33 },
+      { B: 2, S: 70 },
+    ];
+    const c = { ...small, groups: 2, columns: 70, open: true, how: gathered };
+    for (const off of offBy(c, sizes)) expect(off).toBeLessThanOrEqual(1);
+  });
+
+  it("lie in panels of the widest swizzle that divides, without empty elements", () => {
+    const text = (depth: number): string =>
+      printProgram(attentionProgram(attentionOf(attentionGraph({ ...small, depth }), small.how)));
+    expect(text(96)).toMatch(/keys : scratch shared bf16 \[2, 3, 32, 32\] swizzle 64/);
+    expect(text(80)).toMatch(/keys : scratch shared bf16 \[2, 5, 32, 16\] swizzle 32/);
+    expect(text(128)).toMatch(/keys : scratch shared bf16 \[2, 2, 32, 64\] swizzle 128/);
+  });
+
+  it("are refused where they are no multiples of 16, and where an assembler cannot hold them", () => {
+    const { form, directive } = attentionOf(attentionGraph(small), small.how).attention!;
+    const fault = (head: number, groups = 1): string | undefined => {
+      const of = { tile: [64 * groups, 32], warps: 4 * groups } as const;
+      return attendFault({ ...directive, ...of }, { ...form, depth: head, width: head });
+    };
+    expect(fault(72)).toMatch(/multiples of 16/);
+    // ptxas 13.0: C7511 where columns are no whole steps, C7602.
+    expect([fault(16), fault(32)]).toEqual([expect.stringMatching(/wait/), undefined]);
+    expect([fault(208, 3), fault(208, 2)]).toEqual([expect.stringMatching(/three/), undefined]);
+  });
+});
