@@ -15,9 +15,11 @@ import { type AttentionForm, linearScore } from "../schedule/attention/attention
 import {
   attentionBytes,
   isTriangular,
-  panelOf,
+  linePanels,
+  type Panels,
   problemsOf,
   sharesOf,
+  valuePanels,
   windowSteps,
   wordsOfThread,
 } from "../schedule/attention/attention-limits.ts";
@@ -81,11 +83,9 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   const slots = groupRows * columns * scoreSlots(form);
   const softmax = slots / limits.warpThreads / limits.warpInstructionsPerNsPerCore.value;
   const active = Math.min(limits.cores, blocks);
-  const moved = [depth, width].map((n) => {
-    const panel = bytesOfElement * panelOf(directive, n);
-    return (bytesOfElement * columns * n) / rateOfRows(panel);
-  });
-  const far = ((moved[0]! + moved[1]!) * active) / limits.nearBytesPerNs.value;
+  const moved =
+    movedOfLine(linePanels(directive, depth)) + movedOfLine(valuePanels(directive, width));
+  const far = (columns * moved * active) / limits.nearBytesPerNs.value;
   const latency = (loadedLatency * limits.memoryLatencyNs.value) / Math.max(2, directive.stages);
   const step = Math.max(groupStepNs + multiply + softmax, far, latency);
   const results = bytesOfElement * active * rows * width;
@@ -95,6 +95,13 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   // Blocks of a triangle are unlike: no round of them ends together.
   const whole = isTriangular(directive, form) ? Math.max(1, rounds + 0.5) : Math.ceil(rounds);
   return whole * (stepsOf({ form, directive }) * step + ends);
+}
+
+/** Bytes of a line, or as many as take as long where they are brought in shorter rows. */
+function movedOfLine(panels: readonly Panels[]): number {
+  return panels.reduce((bytes, { elements, panel }) => {
+    return bytes + (bytesOfElement * elements) / rateOfRows(bytesOfElement * panel);
+  }, 0);
 }
 
 /** Steps of a block on the average. */

@@ -234,17 +234,43 @@ export function stepsOfOne({ tile: [rows, wide] }: AttendDirective, form: Attent
   return Math.min(Math.ceil(form.columns / wide), Math.ceil((rows + form.ahead!) / wide));
 }
 
-/** Neighbours of a row of shared memory, so many in all: a part of what warps read may lie empty. */
-export function panelOf({ by }: Pick<AttendDirective, "by">, neighbours: number): number {
-  return by === "wgmma" ? streamedPanel(neighbours) : Math.min(panelElements, neighbours);
+/** Neighbours, from a first one on, in panels of one width. */
+export interface Panels {
+  readonly first: number;
+  readonly elements: number;
+  /** Elements of a row of shared memory: a last one of what warps read may be a part empty. */
+  readonly panel: number;
+}
+
+/**
+ * The panels in which elements of queries and keys lie in shared memory: whole lines of memory, and what is left in
+ * panels of the width that divides it.
+ */
+export function linePanels(
+  { by }: Pick<AttendDirective, "by">,
+  elements: number,
+): readonly Panels[] {
+  if (by === "mma") return [{ first: 0, elements, panel: Math.min(panelElements, elements) }];
+  const whole = elements - (elements % panelElements);
+  const runs = [
+    { first: 0, elements: whole },
+    { first: whole, elements: elements - whole },
+  ].filter((run) => run.elements > 0);
+  return runs.map((run) => ({ ...run, panel: streamedPanel(run.elements) }));
+}
+
+/** The same of values, of which one instruction takes panels of one width. */
+export function valuePanels(d: Pick<AttendDirective, "by">, elements: number): readonly Panels[] {
+  if (d.by === "mma") return linePanels(d, elements);
+  return [{ first: 0, elements, panel: streamedPanel(elements) }];
 }
 
 /** Bytes of shared memory. */
 export function attentionBytes(d: AttendDirective, form: AttentionForm): number {
   const { by, tile, stages } = d;
   const [rows, columns] = tile;
-  const unit = (n: number): number => (by === "wgmma" ? streamedPanel(n) : panelElements);
-  const padded = (n: number): number => Math.ceil(n / unit(n)) * unit(n);
+  const unit = by === "wgmma" ? 1 : panelElements;
+  const padded = (n: number): number => Math.ceil(n / unit) * unit;
   const wide = (extent: number, along: string): number =>
     along === columnName ? extent * padded(columns) : columns * padded(extent);
   const step = wide(form.depth, form.key.along) + wide(form.width, form.value.along);
