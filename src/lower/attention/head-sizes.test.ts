@@ -7,8 +7,14 @@ import {
   attentionOf,
   attentionProgram,
 } from "../../../campaign/ptx/attention-programs.ts";
-import { attendFault } from "../../schedule/attention/attention-limits.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { printProgram } from "../../program/program-text.ts";
+import { enumerateAttention } from "../../schedule/attention/attention-candidates.ts";
+import { attendFault, attentionBytes } from "../../schedule/attention/attention-limits.ts";
+import { constant } from "../../semantics/index-expr.ts";
 import { refTensor } from "../../semantics/tensor.ts";
+import { targets } from "../../target/index.ts";
+import { planAttention, sharedBuffers } from "./plan.ts";
 
 const small: AttentionCase = {
   ...{ heads: 2, groups: 1, rows: 70, columns: 40, depth: 80, causal: false, mask: false },
@@ -73,6 +79,44 @@ describe("heads of any multiple of 16 from 32 on", () => {
       ["keys", "2,2,32,64", "128"],
       ["values", "2,2,32,64", "128"],
     ]);
+  });
+
+  it("all have candidates, whose buffers are as large as is said", () => {
+    for (let depth = 32; depth <= 256; depth += 16) {
+      const c = {
+        ...small,
+        rows: 512,
+        columns: 512,
+        depth,
+        how: "by mma tile (16, 16) warps 1 stages 2",
+      };
+      const { region, attention } = attentionOf(attentionGraph(c), c.how);
+      const found = enumerateAttention(region, targets.get("h200")!).filter(
+        (d) => d.by === "wgmma",
+      );
+      expect(found.length, `${depth}`).toBeGreaterThan(0);
+      for (const d of found) {
+        const plan = planAttention(attention!.form, d);
+        const buffers = [plan.query, plan.key, plan.value].flatMap((s) => sharedBuffers(plan, s));
+        const elements = buffers.map((b) => b.shape.reduce((n, e) => n * e.constant, 1));
+        const bytes = 2 * elements.reduce((a, b) => a + b);
+        // Beside them alignment and counters.
+        expect(attentionBytes(d, attention!.form) - bytes).toBe(1280);
+      }
+    }
+  });
+
+  it("that stand beside each other in lines are found there, to the last element", () => {
+    const g = new GraphBuilder("attention");
+    const shape = [40, 3, 80].map((n) => constant(n));
+    const inputs = ["q", "k", "v"].map((name) => g.input(name, { dtype: "bf16", shape }));
+    const turned = inputs.map((x) => g.node("transpose", [x], { permutation: [1, 0, 2] }));
+    const scores = g.einsum("h s d, h t d -> h s t", turned[0]!, turned[1]!);
+    const weights = g.node("softmax", [g.applyNumber("mul", scores, 1 / 9)], { axis: 2 });
+    const graph = g.finish([g.einsum("h s t, h t e -> h s e", weights, turned[2]!)]);
+    const text = printProgram(attentionProgram(attentionOf(graph, small.how)));
+    expect(text).toMatch(/keysRest\[.*k\.j1\[32, 80\*problem\d+ \+ 64\] box \[32, 16\]/);
+    expect(text).toMatch(/values\[.*v\.j1\[.*, 80\*problem\d+ \+ 64\] box \[32, 16\]/);
   });
 
   it("are refused where they are no multiples of 16, and where an assembler cannot hold them", () => {
