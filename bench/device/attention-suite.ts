@@ -9,8 +9,9 @@
  * flex_attention then, with a mask of blocks.
  * `--lengths SEED` has rows meet the columns before the length of their problem alone, lengths being data drawn
  * evenly from all; the peer is flex_attention with the mask of blocks of just these lengths.
- * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--behind N] [--lengths SEED] [--seconds S] [--measure N]
- *   [--attend TEXT] [--python PATH] [--json]
+ * `--heads N,…` has heads of these sizes instead, as many as the channels give.
+ * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--behind N] [--lengths SEED] [--heads N,…] [--seconds S]
+ *   [--measure N] [--attend TEXT] [--python PATH] [--json]
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -51,10 +52,11 @@ const isMasked = given.has("--behind") || given.has("--lengths");
 const peerName = isMasked ? "flex_attention" : "cuDNN";
 const band = given.has("--behind") ? { behind: Number(given.get("--behind")) } : {};
 
-const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
+const depths = given.get("--heads")?.split(",").map(Number) ?? [64, 128, 256];
+const cases: readonly AttentionCase[] = depths.flatMap((depth) =>
   (given.has("--behind") ? [true] : [false, true]).flatMap((causal) =>
     [1024, 2048, 4096, 8192, 16384].map((rows) => {
-      const [batch, heads] = [tokens / rows, channels / depth];
+      const [batch, heads] = [tokens / rows, Math.floor(channels / depth)];
       const name = `head ${depth} ${causal ? "causal" : "full"} ${rows}`;
       const drawn = given.has("--lengths") && {
         lengths: drawLengths(Number(given.get("--lengths")), batch, rows),

@@ -355,6 +355,12 @@ const families: Readonly<Record<string, readonly Case[]>> = {
   "attention wgmma causal gathered": [
     attention("by wgmma tile (128, 128) warps 8 stages 2 gathered", { depth: 128, causal: true }),
   ],
+  "attention wgmma, other heads": [
+    attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 80, causal: false }),
+    attention("by wgmma tile (128, 128) warps 8 stages 2 gathered", { depth: 96, causal: true }),
+    attention("by wgmma tile (192, 96) warps 12 stages 2 gathered", { depth: 112, causal: false }),
+    lengths("by wgmma tile (64, 64) warps 4 stages 2 gathered", { depth: 48, causal: true }),
+  ],
   "open attention mma": openAttention(
     "by mma tile (64, 32) warps 4 stages 2",
     { depth: 64, causal: false },

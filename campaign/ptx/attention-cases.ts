@@ -100,6 +100,31 @@ export const attentions: readonly AttentionCase[] = [
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by wgmma tile (64, 64) warps 4 stages 4",
   },
+  // Heads that are no multiples of 64, up to as many words as threads may hold.
+  {
+    ...{ ...square, depth: 80, dtype: "bf16", causal: false },
+    how: "by wgmma tile (192, 112) warps 12 stages 2 gathered",
+  },
+  {
+    ...{ ...square, groups: 2, depth: 80, dtype: "f16", causal: true, lengths: true },
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
+  },
+  {
+    ...{ ...square, rows: 1000, columns: 1000, depth: 96, dtype: "bf16", causal: true },
+    how: "by wgmma tile (192, 96) warps 12 stages 2 gathered",
+  },
+  {
+    ...{ ...square, depth: 96, dtype: "bf16", causal: false, packed: true },
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
+  },
+  {
+    ...{ ...square, depth: 112, dtype: "f16", causal: true, behind: 100 },
+    how: "by wgmma tile (192, 96) warps 12 stages 2",
+  },
+  {
+    ...{ ...square, rows: 1000, columns: 1000, depth: 240, dtype: "bf16", causal: false },
+    how: "by wgmma tile (64, 96) warps 4 stages 2 gathered",
+  },
 ];
 
 /** Scores of many instructions, under the schedules that the search chooses: the widest that registers hold. */

@@ -5,7 +5,8 @@
  *
  *   multiplying     both products at the rate of the instruction, and the softmax of the scores between them
  *   near memory     keys and values as often as warps read them
- *   far memory      keys and values at the share of the caches that a multiprocessor has
+ *   far memory      keys and values at the share of the caches that a multiprocessor has, of panels shorter
+ *                   than a line at a part of it
  *   latency         of a copy, over the steps that are on the way
  *
  * and at its ends the latency of the first tiles and the bytes of the results.
@@ -14,8 +15,11 @@ import { type AttentionForm, linearScore } from "../schedule/attention/attention
 import {
   attentionBytes,
   isTriangular,
+  linePanels,
+  type Panels,
   problemsOf,
   sharesOf,
+  valuePanels,
   windowSteps,
   wordsOfThread,
 } from "../schedule/attention/attention-limits.ts";
@@ -23,6 +27,7 @@ import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { residentBlocks } from "./resident-blocks.ts";
+import { rateOfRows } from "./short-lines.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up. */
 const sustained = 0.75;
@@ -78,7 +83,9 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   const slots = groupRows * columns * scoreSlots(form);
   const softmax = slots / limits.warpThreads / limits.warpInstructionsPerNsPerCore.value;
   const active = Math.min(limits.cores, blocks);
-  const far = (bytesOfElement * columns * (depth + width) * active) / limits.nearBytesPerNs.value;
+  const moved =
+    movedOfLine(linePanels(directive, depth)) + movedOfLine(valuePanels(directive, width));
+  const far = (columns * moved * active) / limits.nearBytesPerNs.value;
   const latency = (loadedLatency * limits.memoryLatencyNs.value) / Math.max(2, directive.stages);
   const step = Math.max(groupStepNs + multiply + softmax, far, latency);
   const results = bytesOfElement * active * rows * width;
@@ -88,6 +95,13 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   // Blocks of a triangle are unlike: no round of them ends together.
   const whole = isTriangular(directive, form) ? Math.max(1, rounds + 0.5) : Math.ceil(rounds);
   return whole * (stepsOf({ form, directive }) * step + ends);
+}
+
+/** Bytes of a line, or as many as take as long where they are brought in shorter rows. */
+function movedOfLine(panels: readonly Panels[]): number {
+  return panels.reduce((bytes, { elements, panel }) => {
+    return bytes + (bytesOfElement * elements) / rateOfRows(bytesOfElement * panel);
+  }, 0);
 }
 
 /** Steps of a block on the average. */

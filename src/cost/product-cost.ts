@@ -36,6 +36,7 @@ import { type ScalarExpr, scalarCost, scalarOperands } from "../semantics/scalar
 import type { BlockLimits, MatrixRates } from "../target/target.ts";
 import { longestOf } from "./region-work.ts";
 import { residentBlocks } from "./resident-blocks.ts";
+import { rateOfRows } from "./short-lines.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
 const sustained = { fma: 0.7, mma: 1, wgmma: 0.8 } as const;
@@ -68,9 +69,6 @@ const filledShare = 0.81;
 const coldShare = 0.5;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
 const stepNs = { shift: 150, divide: 230 } as const;
-/** Copies of rows shorter than a line reach a part of the rates of caches and memory (H200). */
-const lineBytes = 128;
-const shortLines = 0.7;
 /** Part of the rate of memory at which results go there in pairs, half a sector at a time (H200). */
 const scatteredShare = 0.3;
 /** The same of pairs of f32: four threads fill a sector. */
@@ -326,7 +324,7 @@ function lineShare({ form, directive }: ScheduledProduct): number {
     const bytes = bytesOf(side);
     const isTurned = directive.by === "wgmma" && side.line.along === "space";
     const own = bytes * (isTurned ? streamedPanel(extent) : depth);
-    return own < lineBytes ? extent / shortLines : extent;
+    return extent / rateOfRows(own);
   };
   return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / (rows + columns);
 }

@@ -28,14 +28,15 @@ export interface TileSpan {
   readonly extents: readonly number[];
 }
 
-const swizzles = { rowMajor: 0, swizzle32: 32, swizzle64: 64, swizzle128: 128 } as const;
+/** Of orders that say it; the others have what the buffer states. */
+const swizzles: Readonly<Partial<Record<TileOperand["layout"], number>>> = {
+  ...{ rowMajor: 0, swizzle32: 32, swizzle64: 64, swizzle128: 128 },
+};
 
 /** A tile in memory or shared scope. */
 export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
   const { view, extents } = span;
-  const { layout } = operand;
-  const swizzle =
-    layout === "buffer" || layout === "fragment" ? view.swizzleBytes : swizzles[layout];
+  const swizzle = swizzles[operand.layout] ?? view.swizzleBytes;
   const { offsets, runs } = tileElements(operand, span);
   return {
     extents,

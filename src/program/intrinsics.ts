@@ -52,9 +52,17 @@ export interface TileOperand {
   readonly extents: readonly number[] | "any";
   /**
    * Order of the elements that the instruction expects: plain row-major, a swizzle in bytes that the
-   * buffer has to state, whatever the buffer states (`buffer`), or a fragment over threads.
+   * buffer has to state, one as wide as the buffer's rows (`swizzled`), whatever the buffer states (`buffer`),
+   * or a fragment over threads.
    */
-  readonly layout: "rowMajor" | "swizzle32" | "swizzle64" | "swizzle128" | "buffer" | "fragment";
+  readonly layout:
+    | "rowMajor"
+    | "swizzle32"
+    | "swizzle64"
+    | "swizzle128"
+    | "swizzled"
+    | "buffer"
+    | "fragment";
   readonly fragment?: FragmentMap;
   /** The tile may hang over the buffer's edge: elements outside read as zero or are not written. */
   readonly mayHangOver: boolean;

@@ -214,7 +214,7 @@ type Turned = "left" | "right" | "both" | undefined;
 
 /**
  * D += A B^T by the four warps of a role copy of 128 threads, 32 bytes of the depth; `set` forgets the old D.
- * Operands lie along the depth, [row, k], or those of 16 bits that are `turned` in panels, [panel, k, row].
+ * Operands lie along the depth, [row, k], in rows as wide as their swizzle, or those of 16 bits that are `turned` in panels, [panel, k, row].
  */
 function wgmma(
   n: number,
@@ -253,7 +253,7 @@ function sharedOperand(
   depth: number,
   { at, isTurned }: { readonly at: ix.IndexExpr; readonly isTurned: boolean },
 ): Pick<TileOperand, "extents" | "layout"> & { readonly place: readonly ix.IndexExpr[] } {
-  if (!isTurned) return { extents: [extent, depth], layout: "swizzle128", place: [at, k] };
+  if (!isTurned) return { extents: [extent, depth], layout: "swizzled", place: [at, k] };
   const wide = panelOf(extent);
   const place = [ix.floorDiv(at, wide), k, ix.mod(at, wide)];
   const layouts = { 64: "swizzle128", 32: "swizzle64", 16: "swizzle32" } as const;
@@ -264,9 +264,6 @@ function sharedOperand(
 function panelOf(extent: number): 64 | 32 | 16 {
   return ([64, 32] as const).find((n) => extent % n === 0) ?? 16;
 }
-
-/** Columns of a panel of the values of attention: as wide as the widest swizzle. */
-const panel = 64;
 
 /** D += A B by the four warps of a role copy, A as their threads hold it, B in panels of columns, [panel, k, column]. */
 function wgmmaHeld(n: number, input: DType): TileIntrinsic {
@@ -512,6 +509,7 @@ const plainMoves = matrixMoves.filter((move) => !move.transposed);
 /** Columns of integer wgmma: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", shapes. */
 const integerWidths = widths.filter((n) => n <= 32 || n % 16 === 0);
 /** Columns that are neighbours lie in panels, of 16 at least. */
+const turnedWidths = widths.filter((n) => n % 16 === 0);
 const turns = ["left", "right", "both"] as const;
 const registerCounts = Array.from({ length: 30 }, (_, i) => 24 + 8 * i);
 
@@ -541,8 +539,7 @@ export function tileRows(): readonly TileIntrinsic[] {
     ),
     ...halves.flatMap((dtype) =>
       turns.flatMap((turned) =>
-        widths.flatMap((n) => {
-          if (turned !== "left" && n % 16 !== 0) return [];
+        (turned === "left" ? widths : turnedWidths).flatMap((n) => {
           const given = ofFloats(dtype);
           return [wgmma(n, given, "add", turned), wgmma(n, given, "set", turned)];
         }),
@@ -551,8 +548,6 @@ export function tileRows(): readonly TileIntrinsic[] {
     ...bytePairs.flatMap((given) =>
       integerWidths.flatMap((n) => [wgmma(n, given, "add"), wgmma(n, given, "set")]),
     ),
-    ...halves.flatMap((dtype) =>
-      widths.filter((n) => n % panel === 0).map((n) => wgmmaHeld(n, dtype)),
-    ),
+    ...halves.flatMap((dtype) => turnedWidths.map((n) => wgmmaHeld(n, dtype))),
   ];
 }

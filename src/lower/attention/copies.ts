@@ -24,7 +24,7 @@ import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { copyGroup } from "../tiles.ts";
-import { type AttentionPlace, type AttentionPlan, type Staged, sharedIndex } from "./plan.ts";
+import { type AttentionPlace, type AttentionPlan, type Staged, sharedPlace } from "./plan.ts";
 
 export class TileCopies {
   readonly #plan: AttentionPlan;
@@ -85,11 +85,12 @@ export class TileCopies {
       ]);
       const index = access.index.map((e) => simplify(substitute(e, bindings), ranges));
       const from = source.position(index).map((e) => simplify(e, ranges));
-      const at = sharedIndex(staged, to.slot, line, element).map((e) => simplify(e, ranges));
+      const { buffer, index: place } = sharedPlace(staged, to.slot, line, element);
+      const at = place.map((e) => simplify(e, ranges));
       const zero = literalExpr(0, form.dtype, lanes);
       const copied = issue(
         "cp.async",
-        [tileAt(staged.buffer, at, [lanes]), tileAt(source.buffer, from, [lanes])],
+        [tileAt(buffer, at, [lanes]), tileAt(source.buffer, from, [lanes])],
         { kind: "group", group: copyGroup },
       );
       const ends = [less(whole, to.limit)];
@@ -99,7 +100,7 @@ export class TileCopies {
         body.branch(
           isThere,
           (inside) => inside.push(copied),
-          (outside) => outside.push(storeTo(staged.buffer, at, zero)),
+          (outside) => outside.push(storeTo(buffer, at, zero)),
         ),
       );
     }

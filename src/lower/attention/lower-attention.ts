@@ -49,7 +49,7 @@ import {
   firstColumn,
   mostTrips,
   planAttention,
-  sharedBuffer,
+  sharedBuffers,
   tripOfAll,
   tripsOf,
 } from "./plan.ts";
@@ -161,7 +161,7 @@ class AttentionLowering {
       plan.directive.by === "wgmma"
         ? this.#byGroups(parts, softmax)
         : this.#byWarps(parts, softmax);
-    const shared = [plan.query, plan.key, plan.value].map((s) => sharedBuffer(plan, s));
+    const shared = [plan.query, plan.key, plan.value].flatMap((s) => sharedBuffers(plan, s));
     return {
       name,
       grid: this.#grid,

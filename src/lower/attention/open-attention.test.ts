@@ -1,77 +1,15 @@
 /** Attention of batches and lengths that a run decides: one program, right at every size up to the bound. */
 import { describe, expect, it } from "vitest";
-import {
-  type AttentionCase,
-  attentionGraph,
-  attentionOf,
-  attentionProgram,
-} from "../../../campaign/ptx/attention-programs.ts";
-import { runGraph } from "../../interp/graph.ts";
-import { runProgram } from "../../interp/program.ts";
-import { evaluate } from "../../semantics/index-expr.ts";
-import {
-  fromRef,
-  type RefTensor,
-  randomRef,
-  tensorBytes,
-  tensorFromBytes,
-  toRef,
-} from "../../semantics/tensor.ts";
-import { Rng } from "../../support/rng.ts";
+import { offBy } from "../../../campaign/ptx/attention-difference.ts";
+import type { AttentionCase } from "../../../campaign/ptx/attention-programs.ts";
+import type { RefTensor } from "../../semantics/tensor.ts";
 
-interface Sizes {
+type Sizes = {
   readonly B: number;
   readonly S: number;
   /** Of the columns, where they are not as many as rows. */
   readonly T?: number;
-}
-
-/** How far results are off at most, in units in the last place of the narrow type around the usual value. */
-function offBy(
-  c: AttentionCase,
-  sizes: readonly Sizes[],
-  padded: (mask: RefTensor) => RefTensor = (mask) => mask,
-): readonly number[] {
-  const scheduled = attentionOf(attentionGraph(c), c.how);
-  const program = attentionProgram(scheduled);
-  const [write] = scheduled.statements.at(-1)!.statement.writes;
-  return sizes.map((at) => {
-    const graph = attentionGraph(c);
-    const values = new Map(Object.entries(at));
-    const rng = new Rng(7);
-    const inputs = graph.inputs.map((id) => {
-      const { dtype, shape } = graph.values[id]!.type;
-      const drawn = randomRef(
-        dtype,
-        shape.map((e) => evaluate(e, values)),
-        rng,
-      );
-      return graph.values[id]!.name === "m" ? padded(drawn) : drawn;
-    });
-    const wide = inputs.map((x) => ({ ...x, dtype: "f32" as const }));
-    const want = runGraph(attentionGraph({ ...c, dtype: "f32" }), wide);
-    if (!want.ok) throw new Error(want.diagnostics[0]!.message);
-    // Operands go by the names of views in a region by itself.
-    const named = (name: string): readonly string[] =>
-      program.buffers.map((b) => b.name).filter((n) => n === name || n.startsWith(`${name}.j`));
-    const contents = new Map(
-      graph.inputs.flatMap((id, i) => {
-        const bytes = tensorBytes(fromRef(inputs[i]!));
-        return named(graph.values[id]!.name).map((name) => [name, bytes] as const);
-      }),
-    );
-    const outcome = runProgram(program, { parameters: { ...at }, contents, threads: 1, seed: 2 });
-    if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
-    const { shape } = want.value[0]!;
-    const data = Array.from(want.value[0]!.data, Number);
-    const bytes = outcome.contents.get(write!.tensor)!.slice();
-    const found = Array.from(toRef(tensorFromBytes(c.dtype, shape, bytes)).data, Number);
-    const unit = c.dtype === "bf16" ? 2 ** -8 : 2 ** -11;
-    const usual = Math.sqrt(data.reduce((n, v) => n + v ** 2, 0) / data.length);
-    const off = found.map((v, i) => Math.abs(v - data[i]!) / unit / (Math.abs(v) + 2 * usual));
-    return Math.max(...off);
-  });
-}
+};
 
 const small = { heads: 2, groups: 2, depth: 16, causal: false, mask: false, open: true } as const;
 const square = { ...small, rows: 70, columns: 70, dtype: "f16" } as const;
@@ -104,9 +42,10 @@ describe("attention of open extents", () => {
 });
 
 /** A mask as models of padded sequences make it: the least float of its type, of the second sequence everywhere. */
-function leastBehind(kept: number): (mask: RefTensor) => RefTensor {
+function leastBehind(kept: number): (name: string, drawn: RefTensor) => RefTensor {
   const least = -(2 ** 127) * (2 - 2 ** -7);
-  return (mask) => {
+  return (name, mask) => {
+    if (name !== "m") return mask;
     const columns = mask.shape.at(-1)!;
     const data = Float64Array.from(mask.data as Float64Array, (_, i) =>
       i % columns < kept && i < columns ? 0 : least,

@@ -1,7 +1,7 @@
 /**
  * What the lowering of one attention needs to know in numbers: tiles, steps and the trips that need masks,
- * and how operands lie in shared memory. Keys and values lie as they lie in memory, in panels as wide as the
- * widest swizzle spans, so that copies move whole vectors:
+ * and how operands lie in shared memory. Keys and values lie as they lie in memory, in panels as wide as a
+ * swizzle spans (the widest, and of warpgroups such as divide what is left), so that copies move whole vectors:
  *
  *   along an element   [slot, panel, column, element]
  *   along columns      [slot, panel, element, column]
@@ -19,11 +19,13 @@ import {
 } from "../../schedule/attention/attention-form.ts";
 import {
   isTriangular,
-  panelElements,
+  linePanels,
+  type Panels,
   sharesOf,
   stepsAhead,
   stepsOfOne,
   stepsOfTile,
+  valuePanels,
   windowSteps,
 } from "../../schedule/attention/attention-limits.ts";
 import type { AttendDirective } from "../../schedule/directive.ts";
@@ -39,6 +41,7 @@ import {
   mul,
   sub,
 } from "../../semantics/index-expr.ts";
+import { invariant } from "../../support/invariant.ts";
 import type { Operand } from "../operands.ts";
 import { ownName } from "../own-names.ts";
 import { type BlockPlace, groupThreads, sharedTile } from "../tiles.ts";
@@ -62,15 +65,21 @@ export interface AttentionPlace extends BlockPlace {
   readonly operand: (tensor: string) => Operand;
 }
 
+/** Panels of one width, in a buffer of their own. */
+export interface StagedPanels extends Panels {
+  readonly buffer: string;
+}
+
 /** An operand in shared memory. */
 export interface Staged {
   readonly operand: AttentionOperand;
-  readonly buffer: string;
   /** Rows of the tile (or columns of the scores), and elements of each. */
   readonly lines: number;
   readonly elements: number;
   /** Whether neighbours are elements of one line. */
   readonly isAlong: boolean;
+  /** One buffer where warps multiply. */
+  readonly panels: readonly StagedPanels[];
   readonly slots: number;
 }
 
@@ -107,11 +116,14 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
   const triangular = isTriangular(directive, form);
   const staged = (
     operand: AttentionOperand,
-    buffer: string,
+    stem: "queries" | "keys" | "values",
     [lines, elements, slots]: readonly [number, number, number],
   ): Staged => {
     const isAlong = operand.along !== columnName;
-    return { operand, buffer, lines, elements, isAlong, slots };
+    const near = isAlong ? elements : lines;
+    const found = stem === "values" ? valuePanels(directive, near) : linePanels(directive, near);
+    const panels = found.map((p, i) => ({ ...p, buffer: ownName(i === 0 ? stem : `${stem}Rest`) }));
+    return { operand, lines, elements, isAlong, panels, slots };
   };
   return {
     form,
@@ -129,9 +141,9 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     windowTrips: windowSteps(directive, form),
     maskedTrips: maskedTrips(form, directive, triangular),
     maskedFrom: maskedFrom(form, directive, triangular),
-    query: staged(form.query, ownName("queries"), [rows, form.depth, 1]),
-    key: staged(form.key, ownName("keys"), [columns, form.depth, stages]),
-    value: staged(form.value, ownName("values"), [columns, form.width, stages]),
+    query: staged(form.query, "queries", [rows, form.depth, 1]),
+    key: staged(form.key, "keys", [columns, form.depth, stages]),
+    value: staged(form.value, "values", [columns, form.width, stages]),
   };
 }
 
@@ -236,31 +248,30 @@ export function firstColumn(
   return mul(plan.columns, sub(last, trip));
 }
 
-/** Elements of a row of a panel: what is shorter has no second one. */
-function panelOf({ lines, elements, isAlong }: Staged): number {
-  return Math.min(panelElements, isAlong ? elements : lines);
-}
-
 /** Of rows of so many bytes. */
 const swizzles: Readonly<Record<number, 32 | 64 | 128>> = { 32: 32, 64: 64, 128: 128 };
 
-export function sharedBuffer({ form }: AttentionPlan, staged: Staged): Buffer {
-  const { buffer, lines, elements, isAlong, slots } = staged;
-  const panel = panelOf(staged);
-  const [near, far] = isAlong ? [elements, lines] : [lines, elements];
-  const shape = [slots, Math.ceil(near / panel), far, panel];
-  const bytes = (panel * dtypes[form.dtype].bits) / 8;
-  return sharedTile(buffer, form.dtype, shape, swizzles[bytes] ?? 0);
+export function sharedBuffers({ form }: AttentionPlan, staged: Staged): readonly Buffer[] {
+  const { lines, elements, isAlong, panels, slots } = staged;
+  const far = isAlong ? lines : elements;
+  return panels.map(({ buffer, elements: near, panel }) => {
+    const shape = [slots, Math.ceil(near / panel), far, panel];
+    const bytes = (panel * dtypes[form.dtype].bits) / 8;
+    return sharedTile(buffer, form.dtype, shape, swizzles[bytes] ?? 0);
+  });
 }
 
-/** Place in a buffer of an element of a line. */
-export function sharedIndex(
-  staged: Staged,
+/** Place in a buffer of an element of a line; which buffer is known where there are several. */
+export function sharedPlace(
+  { isAlong, panels }: Staged,
   slot: IndexExpr,
   line: IndexExpr,
   element: IndexExpr,
-): readonly IndexExpr[] {
-  const panel = panelOf(staged);
-  const [near, far] = staged.isAlong ? [element, line] : [line, element];
-  return [slot, floorDiv(near, panel), far, mod(near, panel)];
+): { readonly buffer: string; readonly index: readonly IndexExpr[] } {
+  const [near, far] = isAlong ? [element, line] : [line, element];
+  const at = constantValue(near);
+  invariant(at !== undefined || panels.length === 1, () => "an element of any of several buffers");
+  const { buffer, first, panel } = panels.findLast((p) => p.first <= (at ?? 0))!;
+  const own = sub(near, first);
+  return { buffer, index: [slot, floorDiv(own, panel), far, mod(own, panel)] };
 }

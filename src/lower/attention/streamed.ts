@@ -26,7 +26,6 @@ import {
   rowName,
   widthName,
 } from "../../schedule/attention/attention-form.ts";
-import { panelElements } from "../../schedule/attention/attention-limits.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
@@ -57,7 +56,7 @@ import {
   firstColumn,
   mostTrips,
   type Staged,
-  sharedIndex,
+  sharedPlace,
   tripsOf,
 } from "./plan.ts";
 import { resultName, scoreName, weightName } from "./thread-parts.ts";
@@ -102,6 +101,15 @@ export function lineAccess<T extends Access | Write>(
   const name = tensor + `.j${axis}`.repeat(behind.length - 1);
   const view = { name, of: tensor, shape: [...shape.slice(0, axis), mul(...behind)] };
   return { access: { ...access, tensor: name, index: [...index.slice(0, axis), element] }, view };
+}
+
+/** A staged operand's panels one by one: its number in its buffer, and its first element. */
+function panelsIn({ panels }: Staged) {
+  return panels.flatMap(({ buffer, panel, first, elements }) =>
+    Array.from({ length: elements / panel }, (_, number) => {
+      return { buffer, panel, number, first: first + number * panel };
+    }),
+  );
 }
 
 export interface StreamContext {
@@ -222,16 +230,16 @@ export class StreamedAttention {
     const { batch, ranges } = this.#place;
     const { access } = lineAccess(staged.operand, this.#context.shapeOf);
     const completion = { kind: "signals", ...signals, scope: "instance" } as const;
-    const box = [staged.lines, panelElements];
-    return Array.from({ length: staged.elements / panelElements }, (_, panel) => {
-      const element = constant(panel * panelElements);
+    return panelsIn(staged).map(({ buffer, panel, number, first }) => {
+      const box = [staged.lines, panel];
+      const element = constant(first);
       const bindings = new Map([
         ...batch,
         ...[rowName!, columnName!].map((name) => [name, start] as const),
         ...[depthName!, widthName!].map((name) => [name, element] as const),
       ]);
       const from = access.index.map((e) => simplify(substitute(e, bindings), ranges));
-      const to = tileAt(staged.buffer, [slot, panel, 0, 0], box);
+      const to = tileAt(buffer, [slot, number, 0, 0], box);
       return issue("bulk.load.2d", [to, tileAt(access.tensor, from, box)], completion);
     });
   }
@@ -283,23 +291,23 @@ export class StreamedAttention {
         const pair = value(block, half, column / 8 + near);
         block.push(storeTo(packedName, [4 * near + 2 * half], pair));
       }
-      const at = sharedIndex(query, constant(0), warpRow, constant(column));
-      const tile = tileAt(query.buffer, at, [16, 16]);
+      const { buffer, index } = sharedPlace(query, constant(0), warpRow, constant(column));
+      const tile = tileAt(buffer, index, [16, 16]);
       block.push(issue(`stmatrix.x4.${form.dtype}`, [tile, tileAt(packedName, [0], [8])]));
     }
     block.push({ kind: "fence", scope: "shared" }, { kind: "barrier", scope: "copy" });
     const [write] = form.writes;
     const { access } = lineAccess({ access: write!, box: form.result! }, this.#context.shapeOf);
     const own = mul(groupRows, variable(this.#context.group));
-    const box = [groupRows, panelElements];
-    const copies = Array.from({ length: form.width / panelElements }, (_, panel) => {
+    const copies = panelsIn(query).map(({ buffer, panel, number, first }) => {
+      const box = [groupRows, panel];
       const bindings = new Map([
         ...batch,
         [rowName!, add(firstRow, own)] as const,
-        [widthName!, constant(panel * panelElements)] as const,
+        [widthName!, constant(first)] as const,
       ]);
       const to = access.index.map((e) => simplify(substitute(e, bindings), ranges));
-      const from = tileAt(query.buffer, [0, panel, own, 0], box);
+      const from = tileAt(buffer, [0, number, own, 0], box);
       const group = { kind: "group", group: copied } as const;
       return issue("bulk.store.2d", [tileAt(access.tensor, to, box), from], group);
     });
@@ -333,14 +341,13 @@ export class StreamedAttention {
     const group = { kind: "group", group: multiplying } as const;
     const slot = mod(step, this.#plan.stages);
     for (let k = 0; k < form.depth; k += groupDepth) {
-      const [left, right] = [
-        sharedIndex(query, constant(0), this.#plan.groups === 1 ? constant(0) : row, constant(k)),
-        sharedIndex(key, slot, constant(0), constant(k)),
-      ];
+      const ownRow = this.#plan.groups === 1 ? constant(0) : row;
+      const left = sharedPlace(query, constant(0), ownRow, constant(k));
+      const right = sharedPlace(key, slot, constant(0), constant(k));
       const operands = [
         tileAt(scoreName, [0, 0], [columns / 2]),
-        tileAt(query.buffer, left, [groupRows, groupDepth]),
-        tileAt(key.buffer, right, [columns, groupDepth]),
+        tileAt(left.buffer, left.index, [groupRows, groupDepth]),
+        tileAt(right.buffer, right.index, [columns, groupDepth]),
       ];
       const set = k === 0 ? "set." : "";
       block.push(issue(`wgmma.${set}m64n${columns}k16.f32.${form.dtype}`, operands, group));
@@ -355,13 +362,15 @@ export class StreamedAttention {
     const group = { kind: "group", group: multiplying } as const;
     const slot = mod(step, this.#plan.stages);
     for (let k = 0; k < columns; k += groupDepth) {
-      const right = sharedIndex(value, slot, constant(k), constant(0));
-      const operands = [
-        tileAt(resultName, [0, 0], [form.width / 2]),
-        tileAt(weightName, [0, k / groupDepth, 0], [8]),
-        tileAt(value.buffer, right, [form.width / panelElements, groupDepth, panelElements]),
-      ];
-      block.push(issue(`wgmma.held.m64n${form.width}k16.f32.${form.dtype}`, operands, group));
+      for (const { first, elements, panel } of value.panels) {
+        const { buffer, index } = sharedPlace(value, slot, constant(k), constant(first));
+        const operands = [
+          tileAt(resultName, [0, first / 2], [elements / 2]),
+          tileAt(weightName, [0, k / groupDepth, 0], [8]),
+          tileAt(buffer, index, [elements / panel, groupDepth, panel]),
+        ];
+        block.push(issue(`wgmma.held.m64n${elements}k16.f32.${form.dtype}`, operands, group));
+      }
     }
     block.push({ kind: "commitGroup", group: multiplying });
   }

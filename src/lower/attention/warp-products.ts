@@ -9,7 +9,7 @@ import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
 import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
-import { type AttentionPlan, type Staged, sharedIndex } from "./plan.ts";
+import { type AttentionPlan, sharedPlace } from "./plan.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Register buffers of what is multiplied. */
@@ -44,8 +44,8 @@ export class WarpProducts {
   #queries(block: Block, k: number, kept: number): void {
     const { query } = this.#plan;
     for (let i = 0; i < this.#parts.down; i++) {
-      const at = sharedIndex(query, constant(0), add(this.#parts.warpRow, 16 * i), constant(k));
-      this.#fetch(block, query, [leftName, i, kept], at, query.isAlong ? "" : "trans.");
+      const at = sharedPlace(query, constant(0), add(this.#parts.warpRow, 16 * i), constant(k));
+      this.#fetch(block, [leftName, i, kept], at, query.isAlong ? "" : "trans.");
     }
   }
 
@@ -58,8 +58,8 @@ export class WarpProducts {
       const kept = keeps ? k / 16 : 0;
       if (!keeps) this.#queries(block, k, 0);
       for (let j = 0; j < columns / 16; j++) {
-        const at = sharedIndex(key, slot, constant(16 * j), constant(k));
-        this.#fetch(block, key, [rightName, j], at, key.isAlong ? "right." : "trans.right.");
+        const at = sharedPlace(key, slot, constant(16 * j), constant(k));
+        this.#fetch(block, [rightName, j], at, key.isAlong ? "right." : "trans.right.");
       }
       for (let i = 0; i < this.#parts.down; i++) {
         for (let j = 0; j < columns / 8; j++) {
@@ -74,9 +74,9 @@ export class WarpProducts {
     const { value, columns, form } = this.#plan;
     for (let k = 0; k < columns; k += 16) {
       for (let j = 0; j < form.width / 16; j++) {
-        const at = sharedIndex(value, slot, constant(k), constant(16 * j));
+        const at = sharedPlace(value, slot, constant(k), constant(16 * j));
         // Columns of the results are elements of a value, its lines the depth.
-        this.#fetch(block, value, [rightName, j], at, value.isAlong ? "trans.right." : "right.");
+        this.#fetch(block, [rightName, j], at, value.isAlong ? "trans.right." : "right.");
       }
       for (let i = 0; i < this.#parts.down; i++) {
         for (let j = 0; j < form.width / 8; j++) {
@@ -101,13 +101,12 @@ export class WarpProducts {
 
   #fetch(
     block: Block,
-    staged: Staged,
-    [buffer, ...number]: readonly [string, ...number[]],
-    at: readonly IndexExpr[],
+    [registers, ...number]: readonly [string, ...number[]],
+    { buffer, index }: ReturnType<typeof sharedPlace>,
     way: string,
   ): void {
     const name = `ldmatrix.x4.${way}${this.#plan.form.dtype}`;
-    const to = tileAt(buffer, [...number, 0], [8]);
-    block.push(issue(name, [to, tileAt(staged.buffer, at, [16, 16])]));
+    const to = tileAt(registers, [...number, 0], [8]);
+    block.push(issue(name, [to, tileAt(buffer, index, [16, 16])]));
   }
 }

@@ -22,6 +22,7 @@ import {
 import { printExpr } from "../program-text.ts";
 import type { Expr, IntrinsicOperand, Statement, ValueType } from "../statement.ts";
 import { exprIndices, ownExprs, ownIndices, visitExpr } from "../walk.ts";
+import { layoutsOf } from "./layouts.ts";
 import type { Report } from "./report.ts";
 
 const namePattern = /^[A-Za-z_][\w.$%]*$/;
@@ -584,9 +585,9 @@ class KernelCheck {
     if (wanted.dtype !== "any" && wanted.dtype !== buffer.dtype) {
       this.#add("PRG003", `${what} is ${wanted.dtype}, not ${buffer.dtype}`, role);
     }
-    const layout = buffer.swizzleBytes === undefined ? "rowMajor" : `swizzle${buffer.swizzleBytes}`;
-    const layoutFits = ["buffer", "fragment", layout].includes(wanted.layout);
-    if (!layoutFits) this.#add("PRG003", `${what} wants ${wanted.layout}, not ${layout}`, role);
+    const layouts = layoutsOf(buffer);
+    if (!layouts.includes(wanted.layout))
+      this.#add("PRG003", `${what} wants ${wanted.layout}, not ${layouts[0]}`, role);
     return buffer;
   }
 }

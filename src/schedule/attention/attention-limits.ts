@@ -3,6 +3,7 @@
 import { constantValue, sub } from "../../semantics/index-expr.ts";
 import { literal, mapScalar, scalarsAtOnce } from "../../semantics/scalar-expr.ts";
 import type { AttendDirective } from "../directive.ts";
+import { streamedPanel } from "../products/stream-operands.ts";
 import { isOfRows } from "./attention-bounds.ts";
 import {
   type AttentionForm,
@@ -12,8 +13,8 @@ import {
   plainScale,
 } from "./attention-form.ts";
 
-/** Elements of a row of shared memory: as wide as the widest swizzle. */
-export const panelElements = 64;
+/** Elements of a row of shared memory where warps multiply: as wide as the widest swizzle. */
+const panelElements = 64;
 /** Rows of one instruction of a warp, and columns and depth of its operands in one load. */
 const unit = 16;
 /** Columns of results of which a thread has two, and what is sent of them and their rows. */
@@ -35,6 +36,8 @@ const groupWords: Readonly<Record<number, number>> = { 1: 200, 2: 208, 3: 128 };
 const [orderlyColumns, earlyColumns] = [56, 3] as const;
 /** Columns of one instruction of a warpgroup. */
 const mostColumns = 256;
+/** The same where three groups share a multiprocessor's registers (ptxas 13.0: C7602), and the least head of groups. */
+const [mostOfThree, leastHead] = [192, 32] as const;
 /** Alignment and counters of a stream. */
 const streamBytes = 1280;
 
@@ -132,8 +135,12 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
     return `${form.rows} rows, each with columns of its own, are no multiple of ${rows}`;
   if (columns > mostColumns || width > mostColumns)
     return `${columns} columns and ${width} elements: an instruction has ${mostColumns}`;
-  if (depth % panelElements !== 0 || width % panelElements !== 0)
-    return `heads of ${depth} and ${width} elements are no multiples of ${panelElements}`;
+  if (depth % unit !== 0 || width % unit !== 0)
+    return `heads of ${depth} and ${width} elements are no multiples of ${unit}`;
+  if (Math.min(depth, width) < leastHead)
+    return `heads of ${Math.min(depth, width)} elements: an assembler makes their products wait (C7511)`;
+  if (d.warps === 12 && width > mostOfThree)
+    return `three groups have no registers for an instruction of ${width} columns`;
   const unboxed = [query, key, value].find((o) => !o.box);
   if (unboxed) return `a tensor copy finds no tile of ${unboxed.access.tensor}`;
   const mixed = [key, value].find((o) => !o.box!.isWhole);
@@ -227,11 +234,43 @@ export function stepsOfOne({ tile: [rows, wide] }: AttendDirective, form: Attent
   return Math.min(Math.ceil(form.columns / wide), Math.ceil((rows + form.ahead!) / wide));
 }
 
+/** Neighbours, from a first one on, in panels of one width. */
+export interface Panels {
+  readonly first: number;
+  readonly elements: number;
+  /** Elements of a row of shared memory: a last one of what warps read may be a part empty. */
+  readonly panel: number;
+}
+
+/**
+ * The panels in which elements of queries and keys lie in shared memory: whole lines of memory, and what is left in
+ * panels of the width that divides it.
+ */
+export function linePanels(
+  { by }: Pick<AttendDirective, "by">,
+  elements: number,
+): readonly Panels[] {
+  if (by === "mma") return [{ first: 0, elements, panel: Math.min(panelElements, elements) }];
+  const whole = elements - (elements % panelElements);
+  const runs = [
+    { first: 0, elements: whole },
+    { first: whole, elements: elements - whole },
+  ].filter((run) => run.elements > 0);
+  return runs.map((run) => ({ ...run, panel: streamedPanel(run.elements) }));
+}
+
+/** The same of values, of which one instruction takes panels of one width. */
+export function valuePanels(d: Pick<AttendDirective, "by">, elements: number): readonly Panels[] {
+  if (d.by === "mma") return linePanels(d, elements);
+  return [{ first: 0, elements, panel: streamedPanel(elements) }];
+}
+
 /** Bytes of shared memory. */
 export function attentionBytes(d: AttendDirective, form: AttentionForm): number {
   const { by, tile, stages } = d;
   const [rows, columns] = tile;
-  const padded = (n: number): number => Math.ceil(n / panelElements) * panelElements;
+  const unit = by === "wgmma" ? 1 : panelElements;
+  const padded = (n: number): number => Math.ceil(n / unit) * unit;
   const wide = (extent: number, along: string): number =>
     along === columnName ? extent * padded(columns) : columns * padded(extent);
   const step = wide(form.depth, form.key.along) + wide(form.width, form.value.along);
