@@ -25,7 +25,7 @@ export interface Campaign {
   /** The first is the default. */
   readonly targets: readonly string[];
   /** Trials unless `--count` says otherwise, where they have no names. */
-  readonly defaultCount: number;
+  readonly defaultCount: number | ((target: string) => number);
   /** Trials that may run at once; 1 where nothing is said. */
   readonly atOnce?: number;
   /**

@@ -36,7 +36,9 @@ export function readCampaignCommandLine(
   }
   const seed = readInteger("--seed", values.seed, [0, largestSeed]);
   const names = campaign.names?.(target) ?? [];
-  const usual = String(names.length || defaultCount);
+  const usual = String(
+    names.length || (typeof defaultCount === "number" ? defaultCount : defaultCount(target)),
+  );
   const count = readInteger("--count", values.count ?? usual, [1, largestSeed]);
   const all = Array.from({ length: count }, (_, i) => seed + i);
   const seeds = pick(all, names, values.only);

@@ -29,7 +29,7 @@ import {
 } from "../../test/golden/program/faults.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
 import { gemmProgram } from "../ptx/gemm-program.ts";
-import { mutantsOf } from "../ptx/program-mutants.ts";
+import { type Mutant, mutantsOf } from "../ptx/program-mutants.ts";
 import { warpGemmProgram } from "../ptx/simt-programs.ts";
 
 interface Subject {
@@ -69,6 +69,22 @@ const subjects: readonly Subject[] = [
     ),
     target: "sm_90a",
   },
+  {
+    name: "gemm of two consumers",
+    text: gemmProgram(
+      { m: 128, n: 192, k: 192 },
+      {
+        consumers: 2,
+        columns: 64,
+        stages: 2,
+        cluster: 1,
+        clusters: 1,
+        group: 1,
+        registers: [40, 232],
+      },
+    ),
+    target: "sm_90a",
+  },
   { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80", inParts: true },
   ...kernels.map(([name, text]) => {
     const later = /issue mma\..*f8e/.test(text) ? "sm_89" : "sm_80";
@@ -82,11 +98,11 @@ type Trial = () => Finding;
 const schedules = [1, 2, 3];
 
 /** Trials of all subjects in turns, so that a few in a row are a sample of the whole. */
-function makeTrials(): readonly Trial[] {
+function makeTrials(mutantsFrom: (text: string) => readonly Mutant[]): readonly Trial[] {
   const rows: (readonly Trial[])[] = [
     ...subjects.map((subject) => [
       () => checkSound(subject),
-      ...mutantsOf(subject.text).map((mutant) => () => checkMutant(subject, mutant)),
+      ...mutantsFrom(subject.text).map((mutant) => () => checkMutant(subject, mutant)),
     ]),
     pipelinedFaults.map((fault) => () => checkPlanted("matmul-pipelined", fault)),
     dependentFaults.map((fault) => () => checkPlanted("dependents", fault)),
@@ -96,14 +112,29 @@ function makeTrials(): readonly Trial[] {
   return Array.from({ length: longest }, (_, i) => rows.flatMap((r) => r[i] ?? [])).flat();
 }
 
-const trials = makeTrials();
+/** One of each kind of fault, at another of its places for the next PROPERTY_SEED. */
+function oneOfEachKind(text: string): readonly Mutant[] {
+  const turn = Number(process.env.PROPERTY_SEED ?? 0);
+  const byKind = new Map<string, Mutant[]>();
+  for (const mutant of mutantsOf(text))
+    byKind.set(mutant.kind, [...(byKind.get(mutant.kind) ?? []), mutant]);
+  return [...byKind.values()].map((some) => some[turn % some.length]!);
+}
+
+const targets: Readonly<Record<string, typeof mutantsOf>> = {
+  ptx: mutantsOf,
+  kinds: oneOfEachKind,
+};
 
 export const gpuMutants: Campaign = {
   name: "gpu-mutants",
   summary: "faults planted in GPU programs against the validator, the emitter and the interpreter",
-  targets: ["ptx"],
-  defaultCount: trials.length,
-  open: async () => (seed) => trials[seed % trials.length]!(),
+  targets: Object.keys(targets),
+  defaultCount: (target) => makeTrials(targets[target]!).length,
+  open: async (target) => {
+    const trials = makeTrials(targets[target]!);
+    return (seed) => trials[seed % trials.length]!();
+  },
 };
 
 function failed(reason: string): Finding {

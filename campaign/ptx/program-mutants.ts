@@ -1,6 +1,8 @@
 /** Mutants of program texts: one fault each, by rule, wherever the rule applies. */
 
 export interface Mutant {
+  /** The rule. */
+  readonly kind: string;
   readonly what: string;
   readonly text: string;
 }
@@ -8,7 +10,7 @@ export interface Mutant {
 interface Rule {
   readonly what: string;
   /** Texts without it are left alone: there the change is none of meaning. */
-  readonly only?: string;
+  readonly only?: string | ((text: string) => boolean);
   readonly line: RegExp;
   /** The line as it becomes; undefined where nothing changes. */
   readonly change: (line: string) => string | undefined;
@@ -29,7 +31,7 @@ function edgesMoved(text: string): readonly Mutant[] {
         return others ? line : `${head}${Number(bound) + by} >= 0`;
       });
       const what = `guards along ${axis} ${by > 0 ? "too loose" : "too tight"}`;
-      return moved === text ? [] : [{ what, text: moved }];
+      return moved === text ? [] : [{ kind: what, what, text: moved }];
     }),
   );
 }
@@ -58,7 +60,13 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace("shared", "memory"),
   },
   { what: "barrier dropped", line: /^\s*barrier /, change: drop },
-  { what: "registers not given back", line: /setmaxnreg\.dec/, change: drop },
+  // Blocks of two warpgroups have as many as both may hold.
+  {
+    what: "registers not given back",
+    only: (text) => threadsOf(text) > 256,
+    line: /setmaxnreg\.dec/,
+    change: drop,
+  },
   {
     what: "a vector of a tile put one further",
     line: /^\s*store \S+\.tile\d+\[/,
@@ -185,7 +193,7 @@ const rules: readonly Rule[] = [
     line: /^\s*issue mma\.m/,
     change: (l) => l.replace("mma.", "mma.set."),
   },
-  { what: "sums of a step dropped", line: /^\s*store sums.*partial/, change: drop },
+  { what: "sums of a step dropped", line: /^\s*store sums\[\d+, 1?\d\].*partial/, change: drop },
   { what: "multiplication with the stage after", line: /^\s*issue wgmma/, change: nextStage },
   { what: "matrix load from the stage after", line: /^\s*issue ldmatrix/, change: nextStage },
   {
@@ -304,18 +312,28 @@ function along(line: string, side: "left" | "right"): string | undefined {
     .replace(box, "$1, 0, $2] box [64, 16]");
 }
 
+/** Threads of a block: those of all roles. */
+function threadsOf(text: string): number {
+  const roles = [...text.matchAll(/^\s*role \S+ copies (\d+)(?: as \S+)? threads (\d+)/gm)];
+  return roles.reduce((sum, [, copies, threads]) => sum + Number(copies) * Number(threads), 0);
+}
+
 function atHome(line: string): string {
   return line.replace("in cluster", "in instance");
 }
 
 export function mutantsOf(text: string): readonly Mutant[] {
   const lines = text.split("\n");
-  const applicable = rules.filter((r) => r.only === undefined || text.includes(r.only));
+  const applicable = rules.filter(({ only = "" }) =>
+    typeof only === "string" ? text.includes(only) : only(text),
+  );
   const byLine = applicable.flatMap(({ what, line: pattern, change }) =>
     lines.flatMap((line, i) => {
       const changed = pattern.test(line) ? change(line) : undefined;
       if (changed === undefined || changed === line) return [];
-      return [{ what: `line ${i + 1}: ${what}`, text: lines.with(i, changed).join("\n") }];
+      return [
+        { kind: what, what: `line ${i + 1}: ${what}`, text: lines.with(i, changed).join("\n") },
+      ];
     }),
   );
   return [...byLine, ...edgesMoved(text)];
