@@ -1,5 +1,5 @@
 /** Rows, scans, updates, transposes and firsts of the suite: what, how large and how. */
-import type { FoldCase, RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
+import type { FoldCase, GroupNormCase, RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
 import type { ScatterCase } from "./scatter-programs.ts";
 import type { TurnCase } from "./turn-programs.ts";
 
@@ -114,6 +114,22 @@ export const rows: readonly RowsCase[] = [
     shape: [64, 50_000],
     dtype: "f32",
     how: "threads 512 lanes 4 together 1 parts 8 keep operands",
+  },
+];
+
+/** Norms whose scales are read at the channel of each element: of groups that vectors do not divide, in registers. */
+export const groupNorms: readonly GroupNormCase[] = [
+  {
+    ...{ dtype: "f16", shape: [2, 96, 33, 35], groups: 8 },
+    how: "threads 512 lanes 4 together 1 keep registers",
+  },
+  {
+    ...{ dtype: "bf16", shape: [7, 48, 97, 17], groups: 4 },
+    how: "threads 1024 lanes 4 together 1 keep operands",
+  },
+  {
+    ...{ dtype: "f16", shape: [2, 32, 127, 37], groups: 2 },
+    how: "threads 1024 lanes 4 together 1 parts 8 keep registers",
   },
 ];
 
