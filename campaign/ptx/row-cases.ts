@@ -185,4 +185,7 @@ export const selections: readonly SelectionCase[] = [
 ];
 
 /** The same with all other kernels: lines in groups whose firsts have no vectors, scanned in many turns. */
-export const selected: readonly SelectionCase[] = [{ dtype: "bf16", shape: [4, 50_000], k: 1000 }];
+export const selected: readonly SelectionCase[] = [
+  { dtype: "bf16", shape: [4, 50_000], k: 1000 },
+  { dtype: "f32", shape: [3, 50_021], k: 300 },
+];

@@ -22,6 +22,7 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
+import { estimateRegisters } from "./register-pressure.ts";
 import { checkRegisterShares } from "./register-shares.ts";
 import { divisionsIn } from "./shared-division.ts";
 import {
@@ -104,6 +105,8 @@ function multipliesInGroups({ roles }: Kernel): boolean {
  * read between so many is near.
  */
 const mostMeetings = 16;
+/** Threads that a multiprocessor holds at once, from sm_80 on; what asks for more is not heard. */
+const residentThreads = 1536;
 
 /** Barriers of a role that are not in a loop, at most. */
 function meetingsInLine({ roles }: Kernel): number {
@@ -163,7 +166,7 @@ class EntryEmitter {
     return {
       name: kernel.name,
       entry,
-      text: this.#text(),
+      text: this.#text(this.#leastBlocks()),
       parameters: this.#parameters.list,
       grid: this.#grid.extents,
       threads: this.#threads.threads,
@@ -184,9 +187,18 @@ class EntryEmitter {
     return Math.min(registersPerThread.value, share);
   }
 
-  /** Whether a thread may as well take all registers; who passes them on has to say how many there are. */
-  #promisesAll(): boolean {
-    return multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings;
+  /**
+   * Blocks that a multiprocessor holds at once, at least: the fewer, the more registers an assembler takes. One where a
+   * thread may as well take all that there are (who passes them on has to say how many these are), else as many as
+   * have what their text needs: left to itself, ptxas 13.0 takes few registers for many blocks, and spills.
+   */
+  #leastBlocks(): number {
+    if (multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings) return 1;
+    const { registersPerBlock } = this.#request.architecture;
+    const needed = estimateRegisters({ text: this.#text(1), maxRegisters: this.#maxRegisters() });
+    const { threads } = this.#threads;
+    const blocks = Math.floor(registersPerBlock.value / (threads * needed));
+    return Math.max(1, Math.min(blocks, Math.floor(residentThreads / threads)));
   }
 
   #checkLimits(): void {
@@ -209,7 +221,7 @@ class EntryEmitter {
     }
   }
 
-  #text(): string {
+  #text(blocks: number): string {
     const out = new TextWriter();
     out.line(`// ${this.#kernel.name}: ${this.#kernel.region}`.replaceAll("\n", " "));
     if (this.#memory.isDynamic) {
@@ -218,8 +230,7 @@ class EntryEmitter {
     const parameters = this.#parameters.declarations();
     out.line(`.visible .entry ${this.#request.entry}(${parameters.join(", ")})`);
     out.line(`.maxntid ${this.#threads.threads}, 1, 1`);
-    // Without it ptxas keeps to few registers by moving independent loads behind each other.
-    if (this.#promisesAll()) out.line(".minnctapersm 1");
+    out.line(`.minnctapersm ${blocks}`);
     out.line("{");
     out.indented(() => {
       if (!this.#memory.isDynamic && this.#memory.bytes > 0) {
