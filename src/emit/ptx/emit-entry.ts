@@ -105,8 +105,12 @@ function multipliesInGroups({ roles }: Kernel): boolean {
  * read between so many is near.
  */
 const mostMeetings = 16;
-/** Threads that a multiprocessor holds at once, from sm_80 on; what asks for more is not heard. */
-const residentThreads = 1536;
+/**
+ * Where it is promised nothing, it tries 40 registers first, and spills a few of large blocks that need some more; such
+ * are told as many blocks as have what they need and the slack that it fills. What needs twice as many it leaves at
+ * that, and would fill and spill what it is promised (ptxas 13.0, TopK and scans of 28 shapes).
+ */
+const [largeBlock, slack, triedFirst] = [256, 1.4, 40] as const;
 
 /** Barriers of a role that are not in a loop, at most. */
 function meetingsInLine({ roles }: Kernel): number {
@@ -189,16 +193,17 @@ class EntryEmitter {
 
   /**
    * Blocks that a multiprocessor holds at once, at least: the fewer, the more registers an assembler takes. One where a
-   * thread may as well take all that there are (who passes them on has to say how many these are), else as many as
-   * have what their text needs: left to itself, ptxas 13.0 takes few registers for many blocks, and spills.
+   * thread may as well take all that there are; who passes them on has to say how many these are.
    */
-  #leastBlocks(): number {
+  #leastBlocks(): number | undefined {
     if (multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings) return 1;
-    const { registersPerBlock } = this.#request.architecture;
-    const needed = estimateRegisters({ text: this.#text(1), maxRegisters: this.#maxRegisters() });
     const { threads } = this.#threads;
-    const blocks = Math.floor(registersPerBlock.value / (threads * needed));
-    return Math.max(1, Math.min(blocks, Math.floor(residentThreads / threads)));
+    if (threads < largeBlock) return undefined;
+    const { registersPerBlock, registersPerThread } = this.#request.architecture;
+    const text = this.#text(undefined);
+    const needed = estimateRegisters({ text, maxRegisters: registersPerThread.value });
+    const blocks = Math.floor(registersPerBlock.value / (threads * slack * needed));
+    return needed < 2 * triedFirst && blocks > 0 ? blocks : undefined;
   }
 
   #checkLimits(): void {
@@ -221,7 +226,7 @@ class EntryEmitter {
     }
   }
 
-  #text(blocks: number): string {
+  #text(blocks: number | undefined): string {
     const out = new TextWriter();
     out.line(`// ${this.#kernel.name}: ${this.#kernel.region}`.replaceAll("\n", " "));
     if (this.#memory.isDynamic) {
@@ -230,7 +235,8 @@ class EntryEmitter {
     const parameters = this.#parameters.declarations();
     out.line(`.visible .entry ${this.#request.entry}(${parameters.join(", ")})`);
     out.line(`.maxntid ${this.#threads.threads}, 1, 1`);
-    out.line(`.minnctapersm ${blocks}`);
+    // Without it ptxas keeps to few registers by moving independent loads behind each other.
+    if (blocks !== undefined) out.line(`.minnctapersm ${blocks}`);
     out.line("{");
     out.indented(() => {
       if (!this.#memory.isDynamic && this.#memory.bytes > 0) {

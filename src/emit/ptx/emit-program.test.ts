@@ -162,8 +162,8 @@ test("quotients of several vectors share the reciprocals of the divisors they na
 
 test("the assembler is told to take all registers, or what is needed where threads meet often without a loop", () => {
   const meeting = (body: string, threads = 512): string => `program p for "h200" {
-    buffer x : input memory f32 [64] source "x"
-    buffer y : output memory f32 [64] source "y"
+    buffer x : input memory f32 [96] source "x"
+    buffer y : output memory f32 [96] source "y"
     kernel k region "r" {
       grid blocks (b < 1)
       role main copies 1 threads ${threads} {
@@ -173,13 +173,15 @@ test("the assembler is told to take all registers, or what is needed where threa
     }
     tasks { launch k after previous }
   }`;
-  const blocks = (...given: Parameters<typeof meeting>): number =>
-    Number(/\.minnctapersm (\d+)/.exec(emitted(meeting(...given), "sm_90a").text)![1]);
+  const blocks = (...given: Parameters<typeof meeting>): number | undefined => {
+    const said = /\.minnctapersm (\d+)/.exec(emitted(meeting(...given), "sm_90a").text);
+    return said === null ? undefined : Number(said[1]);
+  };
   const barriers = (n: number): string => "barrier instance\n".repeat(n);
   expect(blocks(barriers(16))).toBe(1);
-  expect(blocks(barriers(17))).toBe(3);
+  expect(blocks(barriers(17))).toBeGreaterThan(1);
   expect(blocks(`for i < 9 { ${barriers(17)} }`)).toBe(1);
-  expect(blocks(`for i < 9 unrolled { ${barriers(2)} }`)).toBe(3);
+  expect(blocks(`for i < 9 unrolled { ${barriers(2)} }`)).toBeGreaterThan(1);
   // What is held over the barriers, of 128 registers.
   const held = (n: number): string => {
     const all = Array.from({ length: n }, (_, i) => i);
@@ -187,9 +189,12 @@ test("the assembler is told to take all registers, or what is needed where threa
     const stores = all.map((i) => `store y[${i}] = v${i}`);
     return [...loads, barriers(17), ...stores].join("\n");
   };
-  expect(blocks(held(40))).toBe(2);
-  expect(blocks(held(60))).toBe(1);
-  expect(blocks(held(40), 128)).toBeGreaterThan(8);
+  expect(blocks(held(24))).toBe(2);
+  expect(blocks(held(50))).toBe(1);
+  expect(blocks(held(50), 256)).toBeGreaterThan(1);
+  // What needs many, and small blocks, are left to the assembler.
+  expect(blocks(held(80))).toBe(undefined);
+  expect(blocks(held(50), 128)).toBe(undefined);
 });
 
 test("elements below a byte are stored without their neighbours, which may be other threads'", () => {
