@@ -1,5 +1,5 @@
 /** Rows, scans, updates, transposes and firsts of the suite: what, how large and how. */
-import type { FoldCase, RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
+import type { FoldCase, GroupNormCase, RowsCase, ScanCase, SelectionCase } from "./row-programs.ts";
 import type { ScatterCase } from "./scatter-programs.ts";
 import type { TurnCase } from "./turn-programs.ts";
 
@@ -117,6 +117,22 @@ export const rows: readonly RowsCase[] = [
   },
 ];
 
+/** Norms whose scales are read at the channel of each element: of groups that vectors do not divide, in registers. */
+export const groupNorms: readonly GroupNormCase[] = [
+  {
+    ...{ dtype: "f16", shape: [2, 96, 33, 35], groups: 8 },
+    how: "threads 512 lanes 4 together 1 keep registers",
+  },
+  {
+    ...{ dtype: "bf16", shape: [7, 48, 97, 17], groups: 4 },
+    how: "threads 1024 lanes 4 together 1 keep operands",
+  },
+  {
+    ...{ dtype: "f16", shape: [2, 32, 127, 37], groups: 2 },
+    how: "threads 1024 lanes 4 together 1 parts 8 keep registers",
+  },
+];
+
 /** Few long lines, whose last parts are shorter, along the nearest axis and beside each other, and many. */
 export const scans: readonly ScanCase[] = [
   { dtype: "f32", shape: [1, 1_000_001], axis: 1, reverse: true },
@@ -169,4 +185,7 @@ export const selections: readonly SelectionCase[] = [
 ];
 
 /** The same with all other kernels: lines in groups whose firsts have no vectors, scanned in many turns. */
-export const selected: readonly SelectionCase[] = [{ dtype: "bf16", shape: [4, 50_000], k: 1000 }];
+export const selected: readonly SelectionCase[] = [
+  { dtype: "bf16", shape: [4, 50_000], k: 1000 },
+  { dtype: "f32", shape: [3, 50_021], k: 300 },
+];

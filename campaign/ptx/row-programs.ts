@@ -93,6 +93,34 @@ export function scanText({ dtype, shape, axis, reverse }: ScanCase, making = new
   return printProgram(made.plan.program);
 }
 
+export interface GroupNormCase {
+  readonly dtype: DType;
+  readonly shape: readonly [batch: number, channels: number, ...spatial: number[]];
+  readonly groups: number;
+  /** The `rows` directive without its statement. */
+  readonly how: string;
+}
+
+/** A norm of groups of channels under a schedule, in all of its kernels. */
+export function groupNormText(
+  { dtype, shape, groups, how }: GroupNormCase,
+  making = new Making(),
+): string {
+  const g = new GraphBuilder("groups");
+  const [x, s, b] = [shape, [shape[1]], [shape[1]]].map((dims, i) =>
+    g.input("xsb"[i]!, { dtype, shape: dims.map((n) => constant(n)) }),
+  );
+  const graph = g.finish([g.node("groupNorm", [x!, s!, b!], { groups, epsilon: 1e-5 })]);
+  const options = { target: h200, overlap: false };
+  const plain = making.compile({ graph, weights: noWeights }, options);
+  const { name, scheduled } = plain.regions.find((r) => r.scheduled.rows !== undefined)!;
+  const last = scheduled.statements.at(-1)!.statement.name;
+  const text = `schedule "${name}" for "h200" { rows ${last} ${how} }`;
+  const measured = new Map([[name, take(parseSchedule(text))]]);
+  const compiled = making.compile({ graph, weights: noWeights }, { ...options, measured });
+  return printProgram(compiled.plan.program);
+}
+
 export interface FoldCase {
   readonly dtype: DType;
   readonly shape: readonly number[];

@@ -12,6 +12,7 @@ import * as lines from "./row-cases.ts";
 import {
   countingText,
   foldText,
+  groupNormText,
   openMapText,
   rowsText,
   scanText,
@@ -199,6 +200,11 @@ export const suite: readonly Entry[] = [
   ...lines.rows.map((given) => ({
     name: `${given.op} ${given.dtype} ${given.how}`,
     text: (making?: Making) => rowsText(given, making),
+    claims: given.how.includes("parts") ? ["sm_90a", "sm_100a", "sm_120a"] : targets,
+  })),
+  ...lines.groupNorms.map((given) => ({
+    name: `groupNorm ${given.dtype} ${given.shape.join(" ")} of ${given.groups} ${given.how}`,
+    text: (making?: Making) => groupNormText(given, making),
     claims: given.how.includes("parts") ? ["sm_90a", "sm_100a", "sm_120a"] : targets,
   })),
   ...lines.scans.map((given) => ({

@@ -22,6 +22,7 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
+import { estimateRegisters } from "./register-pressure.ts";
 import { checkRegisterShares } from "./register-shares.ts";
 import { divisionsIn } from "./shared-division.ts";
 import {
@@ -104,6 +105,12 @@ function multipliesInGroups({ roles }: Kernel): boolean {
  * read between so many is near.
  */
 const mostMeetings = 16;
+/**
+ * Where it is promised nothing, it tries 40 registers first, and spills a few of large blocks that need some more; such
+ * are told as many blocks as have what they need and the slack that it fills. What needs twice as many it leaves at
+ * that, and would fill and spill what it is promised (ptxas 13.0, TopK and scans of 28 shapes).
+ */
+const [largeBlock, slack, triedFirst] = [256, 1.4, 40] as const;
 
 /** Barriers of a role that are not in a loop, at most. */
 function meetingsInLine({ roles }: Kernel): number {
@@ -163,7 +170,7 @@ class EntryEmitter {
     return {
       name: kernel.name,
       entry,
-      text: this.#text(),
+      text: this.#text(this.#leastBlocks()),
       parameters: this.#parameters.list,
       grid: this.#grid.extents,
       threads: this.#threads.threads,
@@ -184,9 +191,19 @@ class EntryEmitter {
     return Math.min(registersPerThread.value, share);
   }
 
-  /** Whether a thread may as well take all registers; who passes them on has to say how many there are. */
-  #promisesAll(): boolean {
-    return multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings;
+  /**
+   * Blocks that a multiprocessor holds at once, at least: the fewer, the more registers an assembler takes. One where a
+   * thread may as well take all that there are; who passes them on has to say how many these are.
+   */
+  #leastBlocks(): number | undefined {
+    if (multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings) return 1;
+    const { threads } = this.#threads;
+    if (threads < largeBlock) return undefined;
+    const { registersPerBlock, registersPerThread } = this.#request.architecture;
+    const text = this.#text(undefined);
+    const needed = estimateRegisters({ text, maxRegisters: registersPerThread.value });
+    const blocks = Math.floor(registersPerBlock.value / (threads * slack * needed));
+    return needed < 2 * triedFirst && blocks > 0 ? blocks : undefined;
   }
 
   #checkLimits(): void {
@@ -209,7 +226,7 @@ class EntryEmitter {
     }
   }
 
-  #text(): string {
+  #text(blocks: number | undefined): string {
     const out = new TextWriter();
     out.line(`// ${this.#kernel.name}: ${this.#kernel.region}`.replaceAll("\n", " "));
     if (this.#memory.isDynamic) {
@@ -219,7 +236,7 @@ class EntryEmitter {
     out.line(`.visible .entry ${this.#request.entry}(${parameters.join(", ")})`);
     out.line(`.maxntid ${this.#threads.threads}, 1, 1`);
     // Without it ptxas keeps to few registers by moving independent loads behind each other.
-    if (this.#promisesAll()) out.line(".minnctapersm 1");
+    if (blocks !== undefined) out.line(`.minnctapersm ${blocks}`);
     out.line("{");
     out.indented(() => {
       if (!this.#memory.isDynamic && this.#memory.bytes > 0) {

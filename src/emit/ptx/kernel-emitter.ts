@@ -21,6 +21,7 @@ import type { KernelContext } from "./kernel-context.ts";
 import { storeMemory } from "./memory-access.ts";
 import { isBelowByte, packedIndex } from "./packed-access.ts";
 import type { Operand } from "./ptx-code.ts";
+import { hasQuotient, settledInFront } from "./settled-in-front.ts";
 import type { SyncEmitter } from "./sync-emitter.ts";
 import { unrollingOf } from "./unrolling.ts";
 import type { ValueEmitter } from "./value-emitter.ts";
@@ -51,7 +52,9 @@ export class KernelEmitter {
 
   /** Prints the role; variables of the grid, the launch and the thread are bound already. */
   emit(body: readonly Statement[]): void {
-    this.#context.scope.settle(this.usesOf(body));
+    const { whole, cheap } = settledInFront(body);
+    const sums = this.usesOf(cheap).filter(({ expr }) => !hasQuotient(expr));
+    this.#context.scope.settle([...this.usesOf(whole), ...sums]);
     this.#body(body);
   }
 

@@ -21,7 +21,10 @@ const units: Readonly<Record<string, number>> = { p: 0, h: 1, r: 1, d: 2 };
 const [takenForOne, takenBeside] = [1.15, 6] as const;
 
 /** The estimate for a kernel: at most what its text allows, which is what it gets where warps pass registers on. */
-export function estimateRegisters({ text, maxRegisters }: PtxKernel): number {
+export function estimateRegisters({
+  text,
+  maxRegisters,
+}: Pick<PtxKernel, "text" | "maxRegisters">): number {
   if (text.includes("setmaxnreg")) return maxRegisters;
   const flow = placesLate(readFlow(text));
   const forward = flow.blocks.map((b) => {
