@@ -12,7 +12,7 @@ import { regionClass } from "../../region/region-hash.ts";
 import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
 import { statementRanges, substituteAccess, substituteScalar } from "../../region/statement.ts";
 import { tensorsRead } from "../../region/uses.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import {
   add,
   constant,
@@ -460,11 +460,21 @@ export class AttentionFinder {
   }
 }
 
-/** By what a body multiplies its one read; 1 where it moves it. */
+/** By what a body multiplies its one read, in its float type or a wider one; 1 where it moves it. */
 function factorOf(body: ScalarExpr): number | undefined {
   if (body.kind === "argument") return 1;
-  if (body.kind !== "apply" || body.op !== "mul") return undefined;
-  const number = body.operands.find((o) => o.kind === "literal");
-  const read = body.operands.find((o) => o.kind === "argument");
-  return number?.kind === "literal" && read ? Number(number.value) : undefined;
+  const inner = uncast(body, body.dtype);
+  if (inner.kind !== "apply" || inner.op !== "mul") return undefined;
+  const number = inner.operands.find((o) => o.kind === "literal");
+  const read = inner.operands.map((o) => uncast(o, body.dtype)).find((o) => o.kind === "argument");
+  return number?.kind === "literal" && read?.dtype === body.dtype
+    ? Number(number.value)
+    : undefined;
+}
+
+/** What is converted between a float type and f32. */
+function uncast(e: ScalarExpr, dtype: DType): ScalarExpr {
+  const isBetween = (t: DType): boolean => t === dtype || t === "f32";
+  if (e.kind !== "cast" || !isFloatDType(dtype)) return e;
+  return isBetween(e.dtype) && isBetween(e.operand.dtype) ? e.operand : e;
 }
