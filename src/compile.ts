@@ -259,22 +259,23 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
   };
   const first = made(given.value);
   if (first.ok || first.diagnostics[0]?.code !== "SCH032") return first;
-  if (!target.blocks) return made(withPlainRows(given.value));
+  const plain = target.blocks ? given.value : withPlainRows(given.value);
+  let last = target.blocks ? first : made(plain);
+  if (last.ok || last.diagnostics[0]?.code !== "SCH032") return last;
   const proofs = {
     target,
     given: new Set(measured?.keys()),
     isProved: (s: ScheduledRegion) => isProvedAlone(s, target, memory),
     priceOf: (s: ScheduledRegion) => finePriceOf(s, target, prices).estimateNs,
   };
-  let { schedules } = choice;
-  let last: ReturnType<typeof made> = first;
+  let { schedules } = plain.choice;
   const all: Diagnostic[] = [];
-  for (const mend of [replaceUnproved, loopsAlone]) {
+  for (const mend of target.blocks ? [replaceUnproved, loopsAlone] : [replaceUnproved]) {
     const { chosen, warnings: said } = mend(schedules, proofs);
     if (said.length === 0) continue;
     schedules = chosen;
     all.push(...said);
-    last = made({ ...given.value, choice: { ...choice, schedules } });
+    last = made({ ...plain, choice: { ...choice, schedules } });
     if (last.ok) return ok(last.value, [...last.warnings, ...all]);
     if (last.diagnostics[0]?.code !== "SCH032") return last;
   }

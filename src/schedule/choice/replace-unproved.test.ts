@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type CompileOptions, compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
+import { parseGraph } from "../../graph/graph-text.ts";
 import { noWeights } from "../../interp/graph.ts";
 import { validateProgram } from "../../program/validate/validate.ts";
 import { constant } from "../../semantics/index-expr.ts";
@@ -98,5 +99,24 @@ describe("choices that are not proved", () => {
     const mended = replaceUnproved(chosen, options);
     expect(mended.chosen[0]!.scheduled.rows).toBeUndefined();
     expect(mended.warnings.map((w) => w.code)).toEqual(["SCH032"]);
+  });
+
+  it("on a processor the loops of what is not proved run as they are", () => {
+    const graph =
+      parseGraph(`graph "turned" (x0: f32[N, N, 5, 1], x1: f32[N, N, N, 1]) -> (t5, t4) where 1 <= N <= 16 {
+  t0 = concat(x1, x0, x1) {axis: 2} : f32[N, N, 2*N + 5, 1]
+  t1 = reshape(t0) {shape: [5*N*N + 2*N*N*N]} : f32[5*N*N + 2*N*N*N]
+  t2 = reverse(t1) {axes: [0]} : f32[5*N*N + 2*N*N*N]
+  t3 = reshape(t2) {shape: [N, N, 2*N + 5, 1]} : f32[N, N, 2*N + 5, 1]
+  t4 = mul(t3, t0) : f32[N, N, 2*N + 5, 1]
+  t5 = relu(t4) : f32[N, N, 2*N + 5, 1]
+}
+`);
+    if (!graph.ok) throw new Error(graph.diagnostics[0]!.message);
+    const cpu = targets.get("x64-avx512-vnni")!;
+    const compiled = compileModel({ graph: graph.value, weights: noWeights }, { target: cpu });
+    expect(compiled.ok ? compiled.warnings.map((w) => [w.code, w.severity]) : []).toEqual([
+      ["SCH032", "warning"],
+    ]);
   });
 });

@@ -2,7 +2,7 @@
  * What becomes of a choice that the validator cannot prove: the next schedule that it can. In: the choices of
  * a model and who proves a region by itself; out: the choices with such ones replaced, each with a warning.
  * The next ones are those that the search priced next, then what is without `multiply`, cheapest first, then
- * loops alone. Where none is proved the choice stays; where each is proved by itself and all together are not, all
+ * loops alone; on processors the loops as they are. Where none is proved the choice stays; where each is proved by itself and all together are not, all
  * become loops (`loopsAlone`), and where that is not proved either, the whole program is refused.
  */
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
@@ -79,17 +79,24 @@ export function loopsAlone(
 }
 
 function nextProved(
-  { scheduled: { region }, alternatives }: ChosenSchedule,
+  { scheduled, alternatives }: ChosenSchedule,
   options: ProofOptions,
 ): ScheduledRegion | undefined {
+  const { region } = scheduled;
   const right = (s: ScheduledRegion): boolean => isRight(s, options);
   const found = alternatives.flatMap((schedule) => applied(region, schedule)).find(right);
   if (found) return found;
+  if (!options.target.blocks) return applied(region, withoutLoops(scheduled.schedule)).find(right);
   const plain = plainOnes(region, options);
   // Strategies for whole regions fail alike: behind the cheapest come loops on threads.
   const loops = plain.filter(isLoops);
   const tried = new Set([...plain.slice(0, mostPlain), ...loops.slice(0, mostPlain)]);
   return [...tried].find(right);
+}
+
+/** The loops as they are, which a processor always runs; what lies how stays so. */
+function withoutLoops({ directives, ...schedule }: Schedule): Schedule {
+  return { ...schedule, directives: directives.filter((d) => d.kind === "layout") };
 }
 
 function isRight(scheduled: ScheduledRegion, { isProved }: ProofOptions): boolean {
