@@ -266,6 +266,8 @@ describe("order and reuse of memory", () => {
       "proposes regions of a product and its reader; product-tree.ts has affine/ decide",
     "src/schedule/products/operand-orders.ts":
       "puts a copy of all of a tensor before its first reader; what is between them is new",
+    "src/schedule/products/padded-depths.ts":
+      "reads copies of all of two tensors, that are before it (operand-orders.ts)",
   };
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
   const neverRun = [

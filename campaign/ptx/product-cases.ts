@@ -208,6 +208,12 @@ export const odd: readonly (readonly [Given, "f32" | "bf16" | "f16"])[] = [
   [[3, 5, 300_007], "f16"],
 ];
 
+/** Products by streams of copies whose lines are filled up to whole 16 bytes first. */
+export const filledUp: readonly (readonly [Given, "bf16" | "f16"])[] = [
+  [[2047, 2049, 2051], "bf16"],
+  [[2048, 2048, 1999], "f16"],
+];
+
 /** Operands of 8 bits: columns in two parts, rows in two, columns as rows. */
 export const ofBytes = [
   ["(128, 192, 128) warps (8, 1) stages 4 swizzle 128 group 8 results 2", "f8e4m3fn"],

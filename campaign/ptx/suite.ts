@@ -71,6 +71,20 @@ function product(how: string, [m, n, k]: products.Given, dtype: "f32" | "bf16" |
   };
 }
 
+/** A product as the search chooses it. */
+function chosen(
+  [m, n, k]: products.Given,
+  dtype: "f32" | "bf16" | "f16",
+  claims: readonly string[],
+): Entry {
+  const given = { equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype };
+  return {
+    name: `product ${m}x${n}x${k} of ${dtype}`,
+    text: (making?: Making) => productText(given, making),
+    claims,
+  };
+}
+
 /** Architectures whose text has what a schedule of attention says. */
 function claimsOf(how: string): readonly string[] {
   if (how.startsWith("by wgmma")) return ["sm_90a"];
@@ -94,12 +108,8 @@ export const suite: readonly Entry[] = [
   },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.products.map(([how, given, dtype]) => product(how, given, dtype)),
-  ...products.odd.map(([[m, n, k], dtype]) => ({
-    name: `product ${m}x${n}x${k} of ${dtype}`,
-    text: (making?: Making) =>
-      productText({ equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype }, making),
-    claims: targets,
-  })),
+  ...products.odd.map(([given, dtype]) => chosen(given, dtype, targets)),
+  ...products.filledUp.map(([given, dtype]) => chosen(given, dtype, ["sm_90a"])),
   ...products.turned.map(([how, equation, given]) => ({
     name: `product ${given.join("x")} ${equation} ${how}`,
     text: (making?: Making) => {

@@ -13,6 +13,7 @@ import type { Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { turnedProducts } from "./operand-orders.ts";
+import { paddedProduct } from "./padded-depths.ts";
 
 const h200 = targets.get("h200")!;
 
@@ -161,5 +162,32 @@ describe("operands that are turned first", () => {
     expect(turnedProducts(region("input", "k, j"), h200)).toHaveLength(1);
     expect(turnedProducts(region("weight", "k, j"), h200)).toHaveLength(0);
     expect(turnedProducts(region("input", "31 - k, j"), h200)).toHaveLength(0);
+  });
+
+  it("get zeros behind a depth whose lines are no multiple of 16 bytes, where that costs less", () => {
+    const waysFor = (equation: string, right: readonly number[], depth = 2051) =>
+      waysOf(compiled(graphOf(equation, [2048, depth], right, ["bf16", "bf16"])));
+    expect(waysFor("i k, j k -> i j", [2047, 2051])).toEqual(["pad", "pad", "wgmma"]);
+    expect(waysFor("i k, k j -> i j", [2051, 2048])).toEqual(["pad", "pad", "wgmma"]);
+    expect(waysFor("i k, j k -> i j", [2047, 2048], 2048)).toEqual(["wgmma"]);
+    expect(waysFor("i k, j k -> i j", [16, 2051])).not.toContain("pad");
+  });
+
+  it.each([
+    ["x[b, i, k]", "w[b, j, k]", "[2, 5, 43]", "[2, 7, 43]", ["o0_1_2", "o0_1_2"]],
+    ["x[b, k, i]", "w[b, k, j]", "[2, 43, 5]", "[2, 43, 7]", ["o0_2_1", "o0_2_1"]],
+    ["x[b, i, k]", "w[k, j]", "[2, 5, 43]", "[43, 8]", ["o0_1_2", "o0_1"]],
+  ])("give the same sums: %s by %s", (left, right, x, w, orders) => {
+    const columns = w === "[43, 8]" ? 8 : 7;
+    const region = take(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : f16${x} input w : f16${w} output y : f32[2, 5, ${columns}]
+        statement S0 "" {b in 2, i in 5, j in ${columns}, reduce k in 43} {
+          y[b, i, j] = reduce<sum, f32, reassociates>(mul(cast<f32>(${left}), cast<f32>(${right}))) } }`),
+    );
+    const { product, copies } = paddedProduct(region)!;
+    const names = orders.map((order, n) => `pad.${"xw"[n]}.${order}.to48`);
+    expect(copies.map((c) => c.name)).toEqual(names);
+    expect(resultOf([...copies, product])).toEqual(resultOf([region]));
   });
 });

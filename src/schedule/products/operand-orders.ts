@@ -21,10 +21,9 @@ import { constantValue, type IndexExpr, variable } from "../../semantics/index-e
 import { argument } from "../../semantics/scalar-expr.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
+import { copiedBits } from "./copied-lines.ts";
+import { paddedProduct } from "./padded-depths.ts";
 import { type ProductForm, type ProductSide, productForm } from "./product-form.ts";
-
-/** Rows of operands that tensor copies bring are multiples of so many. */
-const copiedBits = 128;
 
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function operandOrders(priceOf: (region: Region) => number, target: Target): LayOut {
@@ -33,7 +32,9 @@ export function operandOrders(priceOf: (region: Region) => number, target: Targe
     const made = regions.flatMap((region) => {
       const fresh = (copies: readonly Region[]) =>
         copies.filter(({ statements: [s] }) => !tensors.has(s!.writes[0]!.tensor));
-      const ways = turnedProducts(region, target).map(({ product, copies }) => {
+      const padded = paddedProduct(region);
+      const others = [...turnedProducts(region, target), ...(padded ? [padded] : [])];
+      const ways = others.map(({ product, copies }) => {
         const all = [...fresh(copies), product];
         return { all, price: all.reduce((sum, r) => sum + priceOf(r), 0) };
       });
@@ -49,7 +50,8 @@ export function operandOrders(priceOf: (region: Region) => number, target: Targe
   };
 }
 
-interface TurnedProduct {
+/** A product, and the copies of its operands that it reads. */
+export interface TurnedProduct {
   readonly product: Region;
   readonly copies: readonly Region[];
 }

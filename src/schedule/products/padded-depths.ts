@@ -1,0 +1,119 @@
+/**
+ * Products of a depth whose lines are no multiple of 16 bytes: tensor copies and asynchronous copies of vectors need
+ * that they are. In: a product whose operands are read whole; out: the same over copies of both with zeros up to the
+ * next multiple, each along the depth, or as it lies where its own lines are multiples. Zeros add nothing to sums.
+ */
+import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
+import { less } from "../../semantics/condition.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import { constant, constantValue, type IndexExpr, variable } from "../../semantics/index-expr.ts";
+import { argument } from "../../semantics/scalar-expr.ts";
+import { copiedBits } from "./copied-lines.ts";
+import type { TurnedProduct } from "./operand-orders.ts";
+import { type ProductForm, productForm } from "./product-form.ts";
+
+/** The product over padded copies; undefined where its lines are multiples, or where it has no such copies. */
+export function paddedProduct(region: Region): TurnedProduct | undefined {
+  const [statement, ...others] = region.statements;
+  if (!statement || others.length > 0) return undefined;
+  const form = productForm(region, statement);
+  if (typeof form === "string" || form.picks.length > 0 || dtypes[form.dtype].bits > 16)
+    return undefined;
+  const [deep, ...more] = form.depth.loops;
+  const depth = constantValue(deep?.extent ?? constant(0));
+  const unit = copiedBits / dtypes[form.dtype].bits;
+  const isRagged = more.length === 0 && depth !== undefined && depth > unit && depth % unit !== 0;
+  if (!isRagged || statement.guard.length > 0 || statement.indirects.length > 0) return undefined;
+  const to = Math.ceil(depth / unit) * unit;
+  const found = statement.reads.map((read) => paddedRead(read, { region, form, deep: deep!, to }));
+  if (found.length !== 2 || found.includes(undefined)) return undefined;
+  return overCopies(region, statement, { reads: found as readonly PaddedRead[], deep: deep!, to });
+}
+
+interface PaddedRead {
+  readonly tensor: RegionTensor;
+  readonly index: readonly IndexExpr[];
+  /** Axes of the tensor in the copy's order, and which of the copy's is longer. */
+  readonly order: readonly number[];
+  readonly axis: number;
+  readonly copy: RegionTensor;
+}
+
+function paddedRead(
+  { tensor: name, index, guard }: Access,
+  at: {
+    readonly region: Region;
+    readonly form: ProductForm;
+    readonly deep: Loop;
+    readonly to: number;
+  },
+): PaddedRead | undefined {
+  const { region, form, deep, to } = at;
+  const tensor = region.tensors.get(name)!;
+  const { loops } = region.statements[0]!;
+  const isWhole = index.every(
+    (e, axis) => loops.find((l) => l.name === e.key)?.extent.key === tensor.shape[axis]!.key,
+  );
+  const isPlain = isWhole && new Set(index.map((e) => e.key)).size === index.length;
+  const own = index.findIndex((e) => e.key === deep.name);
+  if (guard.length > 0 || !isPlain || own < 0) return undefined;
+  const line = (constantValue(tensor.shape.at(-1)!) ?? 1) * dtypes[form.dtype].bits;
+  const liesSo =
+    own < index.length - 1 && dtypes[form.dtype].bits === 16 && line % copiedBits === 0;
+  const before = index.flatMap((_, axis) => (axis === own && !liesSo ? [] : [axis]));
+  const order = liesSo ? before : [...before, own];
+  const shape = order.map((axis) => (axis === own ? constant(to) : tensor.shape[axis]!));
+  const copy: RegionTensor = {
+    ...tensor,
+    ...{ name: `${name}.o${order.join("_")}.to${to}`, shape, role: "intermediate" },
+  };
+  return { tensor, index, order, axis: order.indexOf(own), copy };
+}
+
+function overCopies(
+  region: Region,
+  statement: Statement,
+  at: { readonly reads: readonly PaddedRead[]; readonly deep: Loop; readonly to: number },
+): TurnedProduct {
+  const { reads, deep, to } = at;
+  const made: Statement = {
+    ...statement,
+    loops: statement.loops.map((l) => (l.name === deep.name ? { ...l, extent: constant(to) } : l)),
+    reads: reads.map(({ copy, order, index }) => ({
+      ...{ tensor: copy.name, index: order.map((axis) => index[axis]!) },
+      ...{ guard: [], fill: 0 },
+    })),
+  };
+  const used = new Set([...made.finishReads, ...made.writes].map((a) => a.tensor));
+  const kept = [...region.tensors].filter(([name]) => used.has(name));
+  const tensors = new Map([...kept, ...reads.map(({ copy }) => [copy.name, copy] as const)]);
+  const copies = new Map(reads.map((read) => [read.copy.name, copyRegion(read, region)] as const));
+  return { product: { ...region, statements: [made], tensors }, copies: [...copies.values()] };
+}
+
+/** Brings the axes of a tensor into another order, with zeros behind the end of one. */
+function copyRegion({ tensor, order, axis, copy }: PaddedRead, { symbols }: Region): Region {
+  const name = `pad.${copy.name}`;
+  const loops = copy.shape.map((extent, i): Loop => ({ name: `i${i}`, extent, kind: "space" }));
+  const at: readonly IndexExpr[] = loops.map((l) => variable(l.name));
+  const end = tensor.shape[order[axis]!]!;
+  const statement: Statement = {
+    name,
+    loops,
+    guard: [],
+    indirects: [],
+    reads: [
+      {
+        ...{ tensor: tensor.name, index: order.map((_, own) => at[order.indexOf(own)]!) },
+        ...{ guard: [less(at[axis]!, end)], fill: 0 },
+      },
+    ],
+    body: [argument(0, tensor.dtype)],
+    finishReads: [],
+    writes: [{ tensor: copy.name, index: at, combine: "overwrite" }],
+    origin: `lines of ${tensor.name}`,
+  };
+  const group = { name, anchor: name, inlined: [], epilogue: [] };
+  const tensors = new Map([tensor, copy].map((t) => [t.name, t] as const));
+  return { name, group, statements: [statement], symbols, tensors };
+}
