@@ -107,7 +107,7 @@ function createCudaSession(
   target: Target,
   { weight, title, gpu, forget }: MachineOptions,
 ): Result<ModelSession> {
-  const features = probeCuda();
+  const features = probeCuda(gpu?.ordinal);
   if (!features.ok) return features;
   const { targets, open, store } = features.value;
   if (!targets.includes(target.name)) {

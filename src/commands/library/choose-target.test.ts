@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
-import { chooseTarget } from "./choose-target.ts";
+import { chooseTarget, chooseTargetHere } from "./choose-target.ts";
 
 const here = runnableTargets().names;
 const portable = here.find((name) => targets.get(name)!.emitter === "wasm")!;
@@ -11,7 +11,7 @@ const portable = here.find((name) => targets.get(name)!.emitter === "wasm")!;
 const older = { names: ["x64-avx2", portable], reasons: [] };
 
 function chosen(targetNames: readonly string[], wanted: string): string {
-  const found = chooseTarget({ targetNames }, wanted);
+  const found = chooseTargetHere({ targetNames }, wanted);
   return found.ok ? found.value.name : found.diagnostics[0]!.code;
 }
 
@@ -22,7 +22,7 @@ describe("the program of an artifact", () => {
   });
 
   it("is WebAssembly where it has no other, without a word", () => {
-    expect(chooseTarget({ targetNames: [portable] }, "auto")).toMatchObject({
+    expect(chooseTargetHere({ targetNames: [portable] }, "auto")).toMatchObject({
       ok: true,
       value: { name: portable },
       warnings: [],

@@ -16,7 +16,6 @@ import type { Target } from "../../target/target.ts";
 /** Names that a wish stands for where a model is compiled, best first. */
 function namesFor(wanted: string, runnable = runnableTargets().names): readonly string[] {
   if (wanted === "cpu") return runnable;
-  if (wanted === "cuda") return gpuTargets();
   if (wanted !== "auto") return [wanted];
   // Machine code is compiled with a WebAssembly program beside it: twice the work, for one run perhaps.
   return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
@@ -46,9 +45,13 @@ function programOf(
 }
 
 /** Engines are asked for no more than the answer needs: the first of GPU, machine code, WebAssembly decides. */
-function runnableFor(targetNames: readonly string[], wanted: string): Here {
+function runnableFor(
+  { targetNames }: Pick<Container, "targetNames">,
+  wanted: string,
+  gpuOrdinal: number,
+): Here {
   const isForGpu = wanted === "auto" && targetNames.some((n) => emitterOf(n) === "ptx");
-  const gpu = isForGpu || wanted === "cuda" ? { gpu: probeCuda() } : {};
+  const gpu = isForGpu || wanted === "cuda" ? { gpu: probeCuda(gpuOrdinal) } : {};
   if (gpu.gpu?.ok && gpu.gpu.value.targets.some((n) => targetNames.includes(n)))
     return { names: [], reasons: [], ...gpu };
   const native = wanted === "auto" || wanted === "cpu" ? nativeTargets() : [];
@@ -56,11 +59,20 @@ function runnableFor(targetNames: readonly string[], wanted: string): Here {
   return { ...(isThere ? { names: native, reasons: [] } : runnableTargets()), ...gpu };
 }
 
-/** The target of a wish that the artifact has programs for, of those that run here. */
+/** As chooseTarget, on this machine and its GPU of a number. */
+export function chooseTargetHere(
+  container: Pick<Container, "targetNames">,
+  wanted: string,
+  gpuOrdinal = 0,
+): Result<Target> {
+  return chooseTarget(container, wanted, runnableFor(container, wanted, gpuOrdinal));
+}
+
+/** The target of a wish that the artifact has programs for, of those that run `here`. */
 export function chooseTarget(
   { targetNames }: Pick<Container, "targetNames">,
   wanted: string,
-  here: Here = runnableFor(targetNames, wanted),
+  here: Here,
 ): Result<Target> {
   if (wanted === "cuda" && here.gpu && !here.gpu.ok) return here.gpu;
   const name = programOf(targetNames, wanted, here);
@@ -147,19 +159,14 @@ function asWarnings(reasons: readonly Diagnostic[]): readonly Diagnostic[] {
   return reasons.map((d) => ({ ...d, severity: "warning" as const }));
 }
 
-/** Of the GPU here; empty without one. */
-function gpuTargets(): readonly string[] {
-  const features = probeCuda();
-  return features.ok ? features.value.targets : [];
-}
-
-/** The target that a model is compiled for; `auto` is WebAssembly, `cpu` machine code where it runs. */
-export function findTarget(name: string): Result<Target> {
-  if (name === "cuda") {
-    const features = probeCuda();
-    if (!features.ok) return features;
-  }
-  const target = targets.get(namesFor(name)[0] ?? name);
+/**
+ * The target that a model is compiled for; `auto` is WebAssembly, `cpu` machine code where it runs.
+ * @param gpuOrdinal of the device that `cuda` means
+ */
+export function findTarget(name: string, gpuOrdinal = 0): Result<Target> {
+  const onGpu = name === "cuda" ? probeCuda(gpuOrdinal) : undefined;
+  if (onGpu && !onGpu.ok) return onGpu;
+  const target = targets.get(onGpu?.value.targets[0] ?? namesFor(name)[0] ?? name);
   if (target && compiledEmitters.has(target.emitter)) {
     return ok(target, insteadOfNative(name, target));
   }

@@ -42,7 +42,7 @@ import { invariant } from "../../support/invariant.ts";
 import type { Allowance } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
-import { chooseTarget, findTarget } from "./choose-target.ts";
+import { chooseTargetHere, findTarget } from "./choose-target.ts";
 import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
@@ -149,7 +149,7 @@ function openArtifact(source: ModelBytes, options: OpenOptions): Result<OpenMode
   const container = openContainer(source.bytes, checksums, { later: true });
   if (!container.ok) return container;
   if (container.value.isStaged) return fail(inStages());
-  const chosen = chooseTarget(container.value, options.target);
+  const chosen = chooseTargetHere(container.value, options.target, options.gpu?.ordinal);
   if (!chosen.ok) return chosen;
   const store = storeOf(options);
   const opened = openContained(container.value, chosen.value, { store, forget: source.forget });
@@ -282,7 +282,7 @@ function fixedBefore(what: string, option: string): Diagnostic {
 }
 
 function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
-  const target = findTarget(options.target);
+  const target = findTarget(options.target, options.gpu?.ordinal);
   if (!target.ok) return target;
   const imported = importModel(source, options);
   if (!imported.ok) return imported;

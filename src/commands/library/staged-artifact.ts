@@ -4,7 +4,7 @@ import { openContainer } from "../../artifact/container.ts";
 import { readStages } from "../../artifact/read-stages.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
-import { chooseTarget } from "./choose-target.ts";
+import { chooseTargetHere } from "./choose-target.ts";
 import type { ModelBytes } from "./model-bytes.ts";
 import { type OpenOptions, openContained, storeOf } from "./open-model.ts";
 import type { OpenStage, OpenStages } from "./stages.ts";
@@ -16,7 +16,7 @@ export interface StagedArtifact {
 
 export function openStagedArtifact(
   { bytes, forget }: Pick<ModelBytes, "bytes" | "forget">,
-  options: Pick<OpenOptions, "target" | "kept">,
+  options: Pick<OpenOptions, "target" | "kept" | "gpu">,
 ): Result<StagedArtifact> {
   const container = openContainer(bytes, checksums);
   if (!container.ok) return container;
@@ -26,7 +26,9 @@ export function openStagedArtifact(
   const warnings: Diagnostic[] = [];
   const stages: OpenStage[] = [];
   const hasPrograms = parts.some((p) => p.program);
-  const target = hasPrograms ? chooseTarget(container.value, options.target) : undefined;
+  const target = hasPrograms
+    ? chooseTargetHere(container.value, options.target, options.gpu?.ordinal)
+    : undefined;
   if (target && !target.ok) return target;
   warnings.push(...(target?.warnings ?? []));
   for (const { part, program } of parts) {

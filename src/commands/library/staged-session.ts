@@ -42,7 +42,7 @@ export function openStaged(
   if (looksLikeArtifact(source.bytes)) return openArtifact(source, options);
   const read = importBytes(source, options);
   if (!read.ok) return read;
-  const target = findTarget(options.target);
+  const target = findTarget(options.target, options.gpu?.ordinal);
   if (!target.ok) return target;
   const open = unboundedSymbols(read.value.graph);
   if (open) return fail(open);

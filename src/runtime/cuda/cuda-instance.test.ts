@@ -230,6 +230,34 @@ describe("targets of a device", () => {
     expect(features.open({ ordinal: 2 })).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
     const capped = value(features.open({ capBytes: 1024 }));
     expect(capped.allocate(2048)).toMatchObject({ diagnostics: [{ code: "CUD003" }] });
+    // The second one is an RTX 3090 (compute capability 8.6: attributes 75 and 76).
+    const mixed = fakeDevice({
+      cuDeviceGetCount: (cell: Int32Array) => {
+        cell[0] = 2;
+        return 0;
+      },
+      cuDeviceGet: (cell: Int32Array, ordinal: number) => {
+        cell[0] = ordinal;
+        return 0;
+      },
+      cuDeviceGetAttribute: (cell: Int32Array, which: number, device: number) => {
+        const capability = new Map(
+          [75, 76].map((n, i) => [
+            n,
+            [
+              [9, 0],
+              [8, 6],
+            ][device]![i]!,
+          ]),
+        );
+        cell[0] = capability.get(which) ?? 1024;
+        return 0;
+      },
+    });
+    const of = (ordinal: number) => value(probeDriver(ok(mixed.driver), ordinal)).targets;
+    expect(of(0)).toContain("h200");
+    expect(of(1)).toContain("rtx-3090");
+    expect(probeDriver(ok(mixed.driver), 2)).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
     const old = fakeDevice({ cuDeviceGetAttribute: () => 0 });
     expect(probeDriver(ok(old.driver))).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
     const none = fakeDevice({ cuDeviceGetCount: () => 0 });

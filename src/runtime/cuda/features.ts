@@ -1,6 +1,6 @@
 /**
- * Which GPU targets run here: those whose compute capability is the first device's, the one with the
- * device's own name first. Asked once a process, and only when a GPU is meant: the driver takes a while.
+ * Which GPU targets run on a device here, by default the first: those of its compute capability, the one with the
+ * device's own name first. Asked once a process and device, and only when a GPU is meant: the driver takes a while.
  */
 import { platform } from "node:os";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -15,7 +15,7 @@ import { type DriversNeeded, driversNeededBy, judgeDriver } from "./driver-versi
 import type { CubinStore } from "./module.ts";
 
 export interface CudaFeatures {
-  /** Name of the first device. */
+  /** Name of the device. */
   readonly device: string;
   /** Names of all devices, by ordinal. */
   readonly devices: readonly string[];
@@ -25,7 +25,7 @@ export interface CudaFeatures {
   readonly driversNeeded: DriversNeeded;
   /** Names of targets whose programs run on it, best first. */
   readonly targets: readonly string[];
-  /** A device, by default the first; whoever opens it closes it. */
+  /** A device, by default the one that was asked about; whoever opens it closes it. */
   readonly open: (wish?: CudaWish) => Result<CudaDevice>;
   readonly store: CubinStore;
 }
@@ -36,18 +36,22 @@ export interface CudaWish {
   readonly capBytes?: number;
 }
 
-let probed: Result<CudaFeatures> | undefined;
+let opened: Result<CudaDriver> | undefined;
+const probed = new Map<number, Result<CudaFeatures>>();
 
-export function probeCuda(): Result<CudaFeatures> {
-  probed ??= probeDriver(CudaDriver.open(platform()));
-  return probed;
+/** @param ordinal of the device, as the driver counts */
+export function probeCuda(ordinal = 0): Result<CudaFeatures> {
+  opened ??= CudaDriver.open(platform());
+  const features = probed.get(ordinal) ?? probeDriver(opened, ordinal);
+  probed.set(ordinal, features);
+  return features;
 }
 
 /** Of GPUs whose matrix instructions and asynchronous copies the emitter has. */
 const oldestMajor = 8;
 
 /** With a warning where the driver does not take all programs for the GPU. */
-export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
+export function probeDriver(driver: Result<CudaDriver>, asked = 0): Result<CudaFeatures> {
   if (!driver.ok) return driver;
   const devices = CudaDevice.names(driver.value);
   if (!devices.ok) return devices;
@@ -55,10 +59,11 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
     const help = "look whether CUDA_VISIBLE_DEVICES hides them, or choose another target";
     return fail(diagnostic("CUD001", "the NVIDIA driver shows no GPU", { help }));
   }
-  const opened = CudaDevice.open(driver.value, 0);
-  if (!opened.ok) return opened;
-  const { name, attributes } = opened.value;
-  opened.value.close();
+  if (devices.value[asked] === undefined) return fail(noSuchDevice(asked, devices.value));
+  const device = CudaDevice.open(driver.value, asked);
+  if (!device.ok) return device;
+  const { name, attributes } = device.value;
+  device.value.close();
   const capability = `${attributes.major}.${attributes.minor}`;
   const names = targetsOf(name, capability);
   if (names.length === 0) {
@@ -75,7 +80,7 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   const needed = driversNeededBy(architectureOf(names[0]!));
   const judged = judgeDriver(version, name, needed);
   if (judged?.severity === "error") return fail(judged);
-  const open = ({ ordinal = 0, capBytes }: CudaWish = {}): Result<CudaDevice> =>
+  const open = ({ ordinal = asked, capBytes }: CudaWish = {}): Result<CudaDevice> =>
     devices.value[ordinal] === undefined
       ? fail(noSuchDevice(ordinal, devices.value))
       : CudaDevice.open(driver.value, ordinal, capBytes);
