@@ -15,6 +15,7 @@ import { expandComposites } from "./transforms/expand-composites.ts";
 import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
+import { foldEmpty } from "./transforms/fold-empty.ts";
 import { foldTransposes, type ProductOrders } from "./transforms/fold-transposes.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
@@ -95,6 +96,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     ...(options.packsAttention ? [(graph: Graph) => packAttention(graph)] : []),
     (graph) => expandComposites(graph),
     (graph) => expandFourier(graph, fourierLimits),
+    foldEmpty,
     folding,
   ]);
   const straight = withoutControlFlow(expanded, options);
