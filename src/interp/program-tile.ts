@@ -33,10 +33,16 @@ const swizzles: Readonly<Partial<Record<TileOperand["layout"], number>>> = {
   ...{ rowMajor: 0, swizzle32: 32, swizzle64: 64, swizzle128: 128 },
 };
 
+function rowBytes({ shape, elementBits }: View): number {
+  return ((shape.at(-1) ?? 1) * elementBits) / 8;
+}
+
 /** A tile in memory or shared scope. */
 export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
   const { view, extents } = span;
-  const swizzle = swizzles[operand.layout] ?? view.swizzleBytes;
+  // As wide as the rows, whatever the buffer was filled by.
+  const own = operand.layout === "swizzled" ? rowBytes(view) : view.swizzleBytes;
+  const swizzle = swizzles[operand.layout] ?? own;
   const { offsets, runs } = tileElements(operand, span);
   return {
     extents,
