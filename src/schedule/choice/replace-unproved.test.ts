@@ -52,6 +52,25 @@ describe("choices that are not proved", () => {
     );
   });
 
+  it("results of a small product that are split into heads are proved as they are", () => {
+    for (const [name, batch] of [
+      ["l40s", 1],
+      ["a100-80gb", 2],
+    ] as const) {
+      const g = new GraphBuilder("heads");
+      const [x, w] = [[batch, 33, 64].map(constant), [64, 96].map(constant)].map((shape, i) =>
+        g.input(`in${i}`, { dtype: "bf16", shape }),
+      ) as [number, number];
+      const heads = g.node("reshape", [g.matMul(x, w)], {
+        shape: [batch, 33, 3, 32].map(constant),
+      });
+      const graph = g.finish([g.node("transpose", [heads], { permutation: [0, 2, 1, 3] })]);
+      const target = targets.get(name)!;
+      const compiled = compileModel({ graph, weights: noWeights }, { target });
+      expect(compiled.ok && compiled.warnings, name).toEqual([]);
+    }
+  });
+
   it("regions that are proved each and not together become loops, and given ones stay", () => {
     const g = new GraphBuilder("softmax");
     const x = g.input("x", { dtype: "f32", shape: [constant(64), constant(4096)] });
