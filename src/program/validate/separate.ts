@@ -5,7 +5,8 @@
  * with 0 <= rest and rest + span <= |c|: two accesses of this form that touch one element agree in v.
  * Applied to one variable after another (and to serial loops around, where that helps), this shows that
  * only the same instance touches an element twice; of a loop of one trip there is only one. All
- * accesses to a buffer must have the same form: that is their signature. The origin is a constant that
+ * accesses to a buffer must have the same form: that is their signature. Where no axis separates what is left, sums
+ * of axes may (joined-axes.ts), as of a number that is split into quotient and remainder. The origin is a constant that
  * they share, where a part of a buffer begins, or lies before that by what terms that go down (a line from its
  * end) come to at most. Sound for any pair with equal signatures; no signature,
  * no proof. Accesses with different signatures must lie apart by the ranges of their indices alone.
@@ -21,6 +22,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import type { Facts } from "./facts.ts";
+import { type AxisSum, axisSums } from "./joined-axes.ts";
 
 /** A variable that may differ between two unordered accesses, with the identity it has for all. */
 export interface SpreadVariable {
@@ -141,23 +143,41 @@ function firstStep(
 ): { readonly name: string; readonly text: string } | undefined {
   const ordered = [...left.filter((v) => v.required), ...left.filter((v) => !v.required)];
   for (const v of ordered) {
-    for (const [axis, e] of place.index.entries()) {
-      const text = windowOf(e, v, { place, axis, ...known });
+    for (const [axis, index] of place.index.entries()) {
+      const at = { index, span: place.spans[axis]!, origin: known.origins[axis] ?? 0 };
+      const text = windowOf(v, { place, ...at, axis: `${axis}`, equal: known.equal });
+      if (text !== undefined) return { name: v.name, text };
+    }
+  }
+  for (const sum of axisSums(place.index, place.spans).slice(place.index.length)) {
+    for (const v of ordered) {
+      const text = windowOf(v, { place, ...alongSum(sum, known), equal: known.equal });
       if (text !== undefined) return { name: v.name, text };
     }
   }
   return undefined;
 }
 
+function alongSum({ weights, index, span }: AxisSum, { origins }: Known): Axis {
+  const origin = weights.reduce((n, w, axis) => n + w * (origins[axis] ?? 0), 0);
+  return { index, span, origin, axis: weights.join("/") };
+}
+
+/** What an access touches along an axis, or along a sum of some. */
+interface Axis {
+  readonly index: IndexExpr;
+  readonly span: number;
+  readonly origin: number;
+  readonly axis: string;
+}
+
 function windowOf(
-  e: IndexExpr,
   v: SpreadVariable,
-  at: Known & { readonly place: Place; readonly axis: number },
+  at: Axis & Pick<Known, "equal"> & { readonly place: Place },
 ): string | undefined {
-  const { place, axis } = at;
-  const linear = splitLinear(e, v.name);
+  const { place, axis, origin, span } = at;
+  const linear = splitLinear(at.index, v.name);
   if (!linear || linear.coefficient === 0) return undefined;
-  const origin = at.origins[axis] ?? 0;
   let rest = sub(linear.rest, origin);
   const fixed: string[] = [];
   for (const other of place.spread) {
@@ -177,7 +197,6 @@ function windowOf(
     rest.constant,
     rest.terms.filter((t) => !isShared(t)),
   );
-  const span = place.spans[axis]!;
   const width = Math.abs(linear.coefficient);
   if (variablesOf(rest).has(v.name)) return undefined;
   const isInside = (own: IndexExpr): boolean =>

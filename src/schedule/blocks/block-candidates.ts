@@ -59,26 +59,39 @@ const warpCounts = [2, 4, 8] as const;
 export function enumerateBlockSchedules(region: Region, target: Target): readonly Schedule[] {
   const limits = target.blocks;
   if (!limits) return [];
-  const plain: Schedule = { region: region.name, target: target.name, directives: [] };
-  const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
-  const [only] = lists;
-  const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
   const products = enumerateProducts(region, target);
   const whole = [
     ...products,
     ...enumerateRows(region, limits, target.capabilities.has("cluster")),
     ...enumerateAttention(region, target),
     ...enumerateTurns(region),
-  ];
-  const alone = whole.map((d) => [d]);
+  ].map((directive) => scheduleOf(region, target, [directive]));
+  // Loops over columns do not show that heads, which a product writes apart, are.
+  if (products.length > 0 && writesHeads(region)) return whole;
+  const isOfRows = region.statements.some((s) => scansForRows(region, s));
+  if (isOfRows && whole.length > 0) return whole;
+  return [...loopsOf(region, target, limits), ...whole];
+}
+
+/** Loops on threads alone, also where other candidates leave them out; none where they would compute something else. */
+export function enumerateBlockLoops(region: Region, target: Target): readonly Schedule[] {
+  const limits = target.blocks;
   // Loops would round what a scan of narrow floats carries at every step, and a scan that leaves it in memory of a
   // kernel's own has its reader in the same one.
-  const isOfRows = region.statements.some((s) => scansForRows(region, s));
-  // Nor do loops over columns show that heads, which a product writes apart, are.
-  const isOfHeads = products.length > 0 && writesHeads(region);
-  if ((isOfRows && alone.length > 0) || isOfHeads)
-    return alone.map((directives) => ({ ...plain, directives }));
-  return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
+  if (!limits || region.statements.some((s) => scansForRows(region, s))) return [];
+  return loopsOf(region, target, limits);
+}
+
+/** The loops as they are, and spread over blocks and threads. */
+function loopsOf(region: Region, target: Target, limits: BlockLimits): readonly Schedule[] {
+  const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
+  const [only] = lists;
+  const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
+  return [[], ...choices].map((directives) => scheduleOf(region, target, directives));
+}
+
+function scheduleOf(region: Region, target: Target, directives: readonly Directive[]): Schedule {
+  return { region: region.name, target: target.name, directives };
 }
 
 function writesHeads(region: Region): boolean {

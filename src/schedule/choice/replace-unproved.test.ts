@@ -3,9 +3,13 @@ import { type CompileOptions, compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { parseGraph } from "../../graph/graph-text.ts";
 import { noWeights } from "../../interp/graph.ts";
+import { runProgram } from "../../interp/program.ts";
+import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { validateProgram } from "../../program/validate/validate.ts";
+import { emptySchedulingMemory, isProvedAlone } from "../../scheduled-graph.ts";
 import { constant } from "../../semantics/index-expr.ts";
 import { diagnostic, fail } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { parseSchedule } from "../directive-text.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
@@ -50,6 +54,25 @@ describe("choices that are not proved", () => {
     expect(replaceUnproved(chosen, { ...options, given, isProved: isPlain }).chosen).toEqual(
       chosen,
     );
+  });
+
+  it("results of a small product that are split into heads are proved as they are", () => {
+    for (const [name, batch] of [
+      ["l40s", 1],
+      ["a100-80gb", 2],
+    ] as const) {
+      const g = new GraphBuilder("heads");
+      const [x, w] = [[batch, 33, 64].map(constant), [64, 96].map(constant)].map((shape, i) =>
+        g.input(`in${i}`, { dtype: "bf16", shape }),
+      ) as [number, number];
+      const heads = g.node("reshape", [g.matMul(x, w)], {
+        shape: [batch, 33, 3, 32].map(constant),
+      });
+      const graph = g.finish([g.node("transpose", [heads], { permutation: [0, 2, 1, 3] })]);
+      const target = targets.get(name)!;
+      const compiled = compileModel({ graph, weights: noWeights }, { target });
+      expect(compiled.ok && compiled.warnings, name).toEqual([]);
+    }
   });
 
   it("regions that are proved each and not together become loops, and given ones stay", () => {
@@ -99,6 +122,64 @@ describe("choices that are not proved", () => {
     const mended = replaceUnproved(chosen, options);
     expect(mended.chosen[0]!.scheduled.rows).toBeUndefined();
     expect(mended.warnings.map((w) => w.code)).toEqual(["SCH032"]);
+  });
+
+  it("products split into heads, which have no loops among their candidates, become loops that are right", () => {
+    const [b, m, k, heads, size] = [2, 5, 64, 3, 32];
+    const g = new GraphBuilder("heads");
+    const [x, w] = [
+      [b, m, k],
+      [k, heads * size],
+    ].map((shape, i) => g.input(`in${i}`, { dtype: "f32", shape: shape.map(constant) }));
+    const shape = [b, m, heads, size].map(constant);
+    const split = g.node("reshape", [g.matMul(x!, w!)], { shape });
+    const graph = g.finish([g.node("transpose", [split], { permutation: [0, 2, 1, 3] })]);
+    const target = targets.get("l40s")!;
+    const compiled = compileModel({ graph, weights: noWeights }, { target });
+    if (!compiled.ok) throw new Error("not compiled");
+    const [region] = compiled.value.regions;
+    const { scheduled, alternatives } = region!;
+    expect(compiled.value.regions).toHaveLength(1);
+    expect(scheduled.rows ?? scheduled.products[0]).toBeDefined();
+    const isLoops = ({ rows, products, schedule }: ScheduledRegion): boolean =>
+      !rows && products.length === 0 && schedule.directives.length > 0;
+    const memory = emptySchedulingMemory();
+    const mended = replaceUnproved([{ scheduled, alternatives }], {
+      target,
+      given: new Set(),
+      priceOf: () => 1,
+      isProved: (s) => isLoops(s) && isProvedAlone(s, target, memory),
+    });
+    const taken = mended.chosen[0]!.scheduled;
+    expect(mended.warnings.map((w) => w.code)).toEqual(["SCH032"]);
+    expect(isLoops(taken)).toBe(true);
+
+    const rng = new Rng(2);
+    const [left, right] = [b * m * k, k * heads * size].map((n) =>
+      Float32Array.from({ length: n }, () => rng.integer(-2, 2)),
+    ) as [Float32Array, Float32Array];
+    const lowered = lowerRegionProgram(taken, target);
+    if (!lowered.ok) throw new Error("not lowered");
+    const { program } = lowered.value;
+    const inputs = program.buffers.filter((o) => o.kind === "input").map((o) => o.name);
+    expect(inputs).toHaveLength(2);
+    const names = taken.region.statements[0]!.reads.map((a) => a.tensor);
+    expect(new Set(names)).toEqual(new Set(inputs));
+    const contents = new Map(
+      names.map((name, i) => [name, new Uint8Array([left, right][i]!.buffer)] as const),
+    );
+    const ran = runProgram(program, { parameters: {}, contents, threads: 1, seed: 1 });
+    if (ran.kind === "fault") throw new Error(JSON.stringify(ran.fault));
+    const out = program.buffers.find((o) => o.kind === "output")!;
+    const found = new Float32Array(ran.contents.get(out.name)!.slice().buffer);
+    const expected = Array.from({ length: b * heads * m * size }, (_, at) => {
+      const [e, i] = [at % size, Math.floor(at / size) % m];
+      const [h, n] = [Math.floor(at / (size * m)) % heads, Math.floor(at / (size * m * heads))];
+      const sum = (l: number): number =>
+        left[(n * m + i) * k + l]! * right[l * heads * size + h * size + e]!;
+      return Array.from({ length: k }, (_, l) => sum(l)).reduce((p, q) => p + q);
+    });
+    expect([...found]).toEqual(expected);
   });
 
   it("on a processor the loops of what is not proved run as they are", () => {

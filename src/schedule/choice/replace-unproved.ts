@@ -8,7 +8,7 @@
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { applySchedule } from "../apply.ts";
-import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
+import { enumerateBlockLoops, enumerateBlockSchedules } from "../blocks/block-candidates.ts";
 import type { Schedule } from "../directive.ts";
 import { printDirective } from "../directive-text.ts";
 import { checkSchedule } from "../legality/legality.ts";
@@ -63,7 +63,7 @@ export function loopsAlone(
     const { directives } = choice.scheduled.schedule;
     const { region } = choice.scheduled;
     if (options.given.has(region.name) || directives.every(isOfLoops)) return choice;
-    const found = plainOnes(region, options).filter(isLoops).slice(0, mostPlain);
+    const found = loopsOn(region, options).slice(0, mostPlain);
     const next = found.find((s) => isRight(s, options));
     if (!next) return choice;
     replaced.push(region.name);
@@ -89,7 +89,7 @@ function nextProved(
   if (!options.target.blocks) return applied(region, withoutLoops(scheduled.schedule)).find(right);
   const plain = plainOnes(region, options);
   // Strategies for whole regions fail alike: behind the cheapest come loops on threads.
-  const loops = plain.filter(isLoops);
+  const loops = loopsOn(region, options);
   const tried = new Set([...plain.slice(0, mostPlain), ...loops.slice(0, mostPlain)]);
   return [...tried].find(right);
 }
@@ -114,19 +114,32 @@ function applied(
 /** What is without `multiply`, cheapest first. */
 function plainOnes(
   region: ScheduledRegion["region"],
-  { target, priceOf }: ProofOptions,
+  options: ProofOptions,
 ): readonly ScheduledRegion[] {
-  return enumerateBlockSchedules(region, target)
-    .filter((s) => s.directives.every((d) => d.kind !== "multiply"))
+  const all = enumerateBlockSchedules(region, options.target);
+  const isPlain = (s: Schedule): boolean => s.directives.every((d) => d.kind !== "multiply");
+  return cheapestFirst(region, all.filter(isPlain), options);
+}
+
+/** Loops on threads, cheapest first. */
+function loopsOn(
+  region: ScheduledRegion["region"],
+  options: ProofOptions,
+): readonly ScheduledRegion[] {
+  return cheapestFirst(region, enumerateBlockLoops(region, options.target), options);
+}
+
+function cheapestFirst(
+  region: ScheduledRegion["region"],
+  schedules: readonly Schedule[],
+  { priceOf }: ProofOptions,
+): readonly ScheduledRegion[] {
+  return schedules
     .slice(0, mostPriced)
     .flatMap((schedule) => applied(region, schedule))
     .map((scheduled) => ({ scheduled, ns: priceOf(scheduled) }))
     .sort((a, b) => a.ns - b.ns)
     .map((p) => p.scheduled);
-}
-
-function isLoops({ schedule }: ScheduledRegion): boolean {
-  return schedule.directives.every(isOfLoops);
 }
 
 function isOfLoops({ kind }: Schedule["directives"][number]): boolean {
