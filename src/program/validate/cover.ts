@@ -7,8 +7,8 @@
  * a loop that moves nothing, when it runs at least once and its first or last trip covers it. A branch
  * must cover with the branch taken, whichever it may be. A list covers a box that can be swept along
  * its axes in pieces, each covered by one statement. All bounds are symbolic (facts.ts), so one proof
- * holds for all parameters. What it leaves open is listed where sizes are constant (listed-cover.ts);
- * what is not proved is not covered.
+ * holds for all parameters. What it leaves open is listed where sizes are constant (listed-cover.ts), of long
+ * loops two trips that answer for all (alike-trips.ts); what is not proved is not covered.
  */
 import type { Condition } from "../../semantics/condition.ts";
 import {
@@ -29,6 +29,7 @@ import { simplify } from "../../semantics/index-range.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, mapBodies, mapStatements, substituteStatements } from "../walk.ts";
+import { coversByTrips } from "./alike-trips.ts";
 import type { Facts } from "./facts.ts";
 import { coversByListing } from "./listed-cover.ts";
 import { splitByResidue } from "./residues.ts";
@@ -72,9 +73,9 @@ export function covers(
   const q = { buffer: name, lanes, isPrivate, box, facts, budget };
   if (!mayCover(writing, buffer, box, facts.ranges)) return isEmpty(q);
   if (coversList(writing, q) || coversByResidues(writing, q, 0)) return true;
+  const listing = { lanes, runs: (extent: IndexExpr) => facts.atLeast(extent, 1) };
   return (
-    !isPrivate &&
-    coversByListing(writing, box, { lanes, runs: (extent) => facts.atLeast(extent, 1) })
+    !isPrivate && (coversByListing(writing, box, listing) || coversByTrips(writing, box, listing))
   );
 }
 

@@ -126,3 +126,27 @@ it("threads that meet are proved once for kernels that differ by names alone", (
   const wrong = validateProgram(turned("does not meet"), { proved });
   expect(wrong.ok ? [] : wrong.diagnostics.map((d) => d.code)).toContain("PRG021");
 });
+
+it("a kernel may be called as the buffer that it writes", () => {
+  const found = parseProgram(`program p for "wasm" {
+    buffer x : input memory f32 [4] source "x"
+    buffer a : scratch memory f32 [4] at scratch + (0)
+    buffer y : output memory f32 [4] source "y"
+    kernel a region "a" {
+      grid threads (t < threads)
+      role main copies 1 threads 1 { for i < 4 over t { store a[i] = load.f32 x[i] } }
+    }
+    kernel y region "y" {
+      grid threads (t < threads)
+      role main copies 1 threads 1 { for i < 4 over t { store y[i] = load.f32 a[i] } }
+    }
+    tasks {
+      launch a after previous
+      launch y after previous
+    }
+  }`);
+  if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
+  const proved: ProvedLaunches = new Map();
+  for (let time = 0; time < 2; time++)
+    expect(validateProgram(found.value, { proved }).ok).toBe(true);
+});

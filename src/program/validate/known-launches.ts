@@ -81,11 +81,11 @@ export class KnownLaunches {
       counted.set(spelled, known);
       return known;
     };
-    const title = new Set([kernel.name, JSON.stringify(kernel.region)]);
     const parameters = new Set<string>();
     const named = new Map(this.#program.parameters.map((p) => [p.name, p]));
-    const text = printKernel(kernel).replace(token, (found) => {
-      if (title.has(found)) return "#";
+    // A buffer may be called as the kernel or its region is: names are left out of the title alone.
+    const untitled = printKernel({ ...kernel, name: "#", region: "#" });
+    const text = untitled.replace(token, (found) => {
       if (named.has(found)) parameters.add(found);
       return own.has(found) || met.has(found) ? count(found) : found;
     });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
 import { noWeights } from "../../interp/graph.ts";
 import { runNests } from "../../interp/nest.ts";
 import { runProgram } from "../../interp/program.ts";
@@ -217,6 +218,53 @@ describe("a product in parts and their sum", () => {
       const [sum] = new Int32Array(run.contents.get(output.name)!.buffer);
       expect(sum).toBe(x.reduce((a, b) => a + b, 0));
     }
+  });
+
+  it.each([16_384, 20_011])(
+    "of elements that data picks are picked in parts: %i of them",
+    (rows) => {
+      const gpu = targets.get("h200")!;
+      const g = new GraphBuilder("picked");
+      const x = g.input("x", tensorType("i32", rows, 3));
+      const at = g.input("at", tensorType("i64", rows, 1));
+      const picked = g.node("gatherElements", [x, at], { axis: 1 });
+      const graph = g.finish([g.reduce("sum", picked, [0, 1], false)]);
+      const { regions, plan } = take(compileModel({ graph, weights: noWeights }, { target: gpu }));
+      expect(regions).toHaveLength(2);
+      const kinds = regions.map((r) => {
+        const { loops, indirects } = r.scheduled.region.statements[0]!;
+        return [loops.map((l) => l.kind).join(), indirects.length];
+      });
+      expect(kinds).toEqual([
+        ["space,reduce", 1],
+        ["reduce", 0],
+      ]);
+      const values = Int32Array.from({ length: 3 * rows }, (_, k) => (k % 23) - 7);
+      const columns = BigInt64Array.from({ length: rows }, (_, k) => BigInt((k * k) % 3));
+      const given = new Map<string, ArrayBuffer>([
+        ["x", values.buffer],
+        ["at", columns.buffer],
+      ]);
+      const contents = new Map(
+        plan.program.buffers
+          .filter((b) => b.kind === "input")
+          .map((b) => [b.name, new Uint8Array(given.get(b.source!)!)] as const),
+      );
+      const run = runProgram(plan.program, { parameters: {}, contents, threads: 1, seed: 1 });
+      if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+      const output = plan.program.buffers.find((b) => b.kind === "output")!;
+      const [sum] = new Int32Array(run.contents.get(output.name)!.buffer);
+      const want = Array.from(columns, (c, k) => values[3 * k + Number(c)]!);
+      expect(sum).toBe(want.reduce((a, b) => a + b, 0));
+    },
+  );
+
+  it("leave what is written at a place that data names to one", () => {
+    const named = regionOf(`input x : i32[4096] input at : i64[1] output y : i32[8]
+      statement S0 "" {i in 1, reduce k in 4096} {
+        index v0 in 8 checked = at[i]
+        y[v0] = reduce<sum, i32, exact>(x[k]) }`);
+    expect(splitFold(named, 64, targets.get("h200")!.blocks!)).toEqual([]);
   });
 
   it("are not tried where blocks are many, or depths short", () => {

@@ -7,7 +7,7 @@
 import { coalesceRegion, mapIndices } from "../../region/coalesce.ts";
 import type { Access, Loop, Region, RegionTensor, Statement, View } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
-import { substituteScalar } from "../../region/statement.ts";
+import { substituteIndirect, substituteScalar } from "../../region/statement.ts";
 import { type Condition, less } from "../../semantics/condition.ts";
 import { zeroOf } from "../../semantics/dtype.ts";
 import {
@@ -182,7 +182,10 @@ export function splitFold(
   const { reduction, indirects, guard, loops = [] } = statement ?? {};
   if (!statement || !reduction || others.length > 0) return [];
   if (reduction.numericClass === "approximates") return [];
-  if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
+  if (guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
+  // Places that data name are read with the elements: results have none.
+  const ends = [...statement.writes, ...statement.finishReads].flatMap((a) => a.index);
+  if (indirects!.some(({ name }) => variablesOf(...ends).has(name))) return [];
   const form = productForm(region, statement);
   if (typeof form !== "string" && form.rows.extent > 1 && form.columns.extent > 1) return [];
   const extents = (kind: Loop["kind"]) =>
@@ -259,6 +262,7 @@ function splitAt(
       ...statement.loops.map((l) => (l === deep ? { ...l, extent: constant(length) } : l)),
     ],
     guard: fills ? statement.guard : [...statement.guard, ...ends],
+    indirects: statement.indirects.map((i) => substituteIndirect(i, whole)),
     reads: statement.reads.map(within),
     body: statement.body.map((e) => substituteScalar(e, whole)),
     finishReads: [],
@@ -268,6 +272,7 @@ function splitAt(
     ...statement,
     name: `${statement.name}.sum`,
     loops: [...space, { ...part, kind: "reduce" }],
+    indirects: [],
     reads: components.map(({ dtype }, i) => {
       return { tensor: names[i]!, index, guard: [], fill: zeroOf(dtype) };
     }),
@@ -280,7 +285,8 @@ function splitAt(
   });
   const tensors: Region["tensors"] = new Map<string, RegionTensor>([...region.tensors, ...sums]);
   const used = (s: Statement): Region["tensors"] => {
-    const touched = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);
+    const named = s.indirects.map((i) => i.access);
+    const touched = [...s.reads, ...named, ...s.finishReads, ...s.writes].map((a) => a.tensor);
     return new Map([...tensors].filter(([tensor]) => touched.includes(tensor)));
   };
   const lone = (s: Statement, of: string): Region => ({

@@ -218,6 +218,18 @@ describe("a scan beside axes of one element", () => {
   });
 });
 
+describe("long scans", () => {
+  it.each([
+    { dtype: "i64", shape: [1, 20_000_000], exclusive: false, reverse: false },
+    { dtype: "f16", shape: [1, 20_000_001], exclusive: true, reverse: true },
+  ] as const)("are proved in parts: %o", (scan) => {
+    const made = compileModel({ graph: scanGraph(scan), weights: noWeights }, { target });
+    expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+    expect(take(made).regions.map((r) => r.scheduled.region.name)).toHaveLength(3);
+    expect(take(made).regions.every((r) => r.scheduled.schedule.directives.length > 0)).toBe(true);
+  });
+});
+
 describe("the place of the largest", () => {
   it.each(["f32", "bf16", "i64", "u8"] as const)("in parts, of %s", (dtype) => {
     const g = new GraphBuilder("largest");
