@@ -6,6 +6,7 @@
  * later trips and bases of copies hold beside them. An estimate for people, like what it is made from. The numbers here
  * are what ptxas 13.0 took of loops of loads and multiply-adds, and of rows of copies, for sm_90a.
  */
+import { functionsTogether } from "./functions-together.ts";
 import type { PtxBlock, PtxFlow, PtxInstruction } from "./ptx-flow.ts";
 
 /** No load is moved over these. */
@@ -38,10 +39,10 @@ export function loadsForward(
       part.push(instruction);
       continue;
     }
-    moved.push(...forwardIn(part), instruction);
+    moved.push(...functionsTogether(forwardIn(part)), instruction);
     part = [];
   }
-  return [...moved, ...forwardIn(part)];
+  return [...moved, ...functionsTogether(forwardIn(part))];
 }
 
 /** Instructions that compute places of asynchronous copies from what is known where the block begins; and the others. */
