@@ -54,7 +54,7 @@ import {
 import type { RuleRow } from "./rewrite/rule-row.ts";
 import type { Certificate, ChosenSchedule } from "./schedule/choice/choose-schedules.ts";
 import { noRegion } from "./schedule/choice/given-schedule.ts";
-import { loopsAlone, replaceUnproved } from "./schedule/choice/replace-unproved.ts";
+import { certifiedAgain, loopsAlone, replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import { prepareWide } from "./schedule/prepare-graph.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
@@ -249,7 +249,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
     onPass("validate");
     const valid = prove(plan.value.program, { proved: memory.proved });
     if (!valid.ok) return fail(notProved(valid.diagnostics, model.graph.symbols.length > 0));
-    const found = { from, model, regions, regionRequires, certificate: choice.certificate };
+    const found = { from, model, regions, regionRequires, certificate: taken.choice.certificate };
     const nests = nestsWithSteps(lowering);
     const passes = passesOf(taken);
     return ok({ ...found, nests, passes, plan: plan.value, prices }, [
@@ -275,7 +275,8 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Sch
     if (said.length === 0) continue;
     schedules = chosen;
     all.push(...said);
-    last = made({ ...plain, choice: { ...choice, schedules } });
+    const certificate = certifiedAgain(choice, schedules, proofs);
+    last = made({ ...plain, choice: { ...choice, schedules, certificate } });
     if (last.ok) return ok(last.value, [...last.warnings, ...all]);
     if (last.diagnostics[0]?.code !== "SCH032") return last;
   }

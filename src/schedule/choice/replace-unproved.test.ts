@@ -96,6 +96,9 @@ describe("choices that are not proved", () => {
       "warning",
       "the cheapest schedules are not proved together",
     ]);
+    // What was proved of the choice before still is a bound of this one.
+    const { objectivePs, boundPs, gap } = compiled.value.certificate;
+    expect([gap > 0, objectivePs > boundPs]).toEqual([true, true]);
     const first = compileModel(model, { target });
     if (!first.ok) throw new Error("not compiled");
     const measured = new Map(first.value.regions.map((r) => [r.name, r.scheduled.schedule]));

@@ -2,8 +2,9 @@
  * What becomes of a choice that the validator cannot prove: the next schedule that it can. In: the choices of
  * a model and who proves a region by itself; out: the choices with such ones replaced, each with a warning.
  * The next ones are those that the search priced next, then what is without `multiply`, cheapest first, then
- * loops alone; on processors the loops as they are. Where none is proved the choice stays; where each is proved by itself and all together are not, all
- * become loops (`loopsAlone`), and where that is not proved either, the whole program is refused.
+ * loops alone; on processors the loops as they are. Where none is proved the choice stays; where each is proved by
+ * itself and all together are not, all become loops (`loopsAlone`), and where that is not proved either, the whole
+ * program is refused.
  */
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
@@ -13,7 +14,7 @@ import type { Schedule } from "../directive.ts";
 import { printDirective } from "../directive-text.ts";
 import { checkSchedule } from "../legality/legality.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
-import type { ChosenSchedule } from "./choose-schedules.ts";
+import type { Certificate, ChosenSchedule, ChosenSchedules } from "./choose-schedules.ts";
 
 export interface ProofOptions {
   readonly target: Target;
@@ -48,6 +49,22 @@ export function replaceUnproved(
     return { ...rest, scheduled: next };
   });
   return { chosen: proved, warnings };
+}
+
+/** What is known of a choice once some of its schedules are others: the bound stays, the gap is wider. */
+export function certifiedAgain(
+  { schedules, certificate }: ChosenSchedules,
+  chosen: readonly ChosenSchedule[],
+  { priceOf }: Pick<ProofOptions, "priceOf">,
+): Certificate {
+  const more = chosen.map(({ scheduled }, i) => {
+    const before = schedules[i]!.scheduled;
+    return scheduled === before ? 0 : 1000 * (priceOf(scheduled) - priceOf(before));
+  });
+  const { boundPs } = certificate;
+  const sum = more.reduce((a, b) => a + b, certificate.objectivePs);
+  const objectivePs = Math.max(boundPs, Math.round(sum));
+  return { ...certificate, objectivePs, gap: (objectivePs - boundPs) / (objectivePs || 1) };
 }
 
 /**
@@ -99,8 +116,9 @@ function withoutLoops({ directives, ...schedule }: Schedule): Schedule {
   return { ...schedule, directives: directives.filter((d) => d.kind === "layout") };
 }
 
-function isRight(scheduled: ScheduledRegion, { isProved }: ProofOptions): boolean {
-  return checkSchedule(scheduled).ok && isProved(scheduled);
+/** What has no finite price asks for more registers or memory than there are. */
+function isRight(scheduled: ScheduledRegion, { isProved, priceOf }: ProofOptions): boolean {
+  return Number.isFinite(priceOf(scheduled)) && checkSchedule(scheduled).ok && isProved(scheduled);
 }
 
 function applied(
