@@ -74,6 +74,28 @@ describe("SCH035", () => {
     expect(fault).toMatchObject({ code: "SCH035", help: expect.stringContaining(cure) });
   });
 
+  it.each([
+    // As ptxas 13.0 takes them, and as it spills or refuses them.
+    ["by wgmma tile (192, C, 64) warps (12, 1) stages 2 swizzle 128", [192], [208, 256], "bf16"],
+    ["by wgmma tile (192, C, 64) warps (12, 1) stages 2 swizzle 128 parts 2", [144], [160], "bf16"],
+    ["by wgmma tile (128, C, 64) warps (8, 1) stages 2 swizzle 128 parts 2", [256], [], "bf16"],
+    ["by wgmma tile (64, C, 64) warps (4, 1) stages 2 swizzle 128 blocks 1 teams 3", [192], [208]],
+    ["by mma tile (256, C, 32) warps (4, 4) stages 2 swizzle 64", [128], [256], "bf16"],
+    ["by mma tile (128, C, 32) warps (4, 8) stages 2 swizzle 64", [256], [512], "bf16"],
+    ["by fma tile (C, 128, 8) warps (1, 4) stages 2 swizzle 0", [96], [128], "f32"],
+    ["by fma tile (C, 128, 8) warps (4, 1) stages 2 swizzle 0", [128], [], "f32"],
+    ["by fma tile (C, 128, 8) warps (4, 4) stages 2 swizzle 0", [128], [256], "f32"],
+  ] as const)("%s holds its sums in registers", (how, fit, crowded, dtype = "bf16") => {
+    for (const n of fit) expect(refused(how.replace("C", `${n}`), dtype)).toBeUndefined();
+    for (const n of crowded) {
+      const fault = refused(how.replace("C", `${n}`), dtype);
+      expect(fault).toMatchObject({
+        code: "SCH035",
+        help: expect.stringContaining("choose fewer"),
+      });
+    }
+  });
+
   it("says of operands that no tensor copy brings what multiplies them", () => {
     const fault = refused(wgmma.replace("64, 64, 64", "64, 24, 64"), "bf16", "k j");
     expect(fault).toMatchObject({ code: "SCH035", help: "choose a multiple of 16 columns" });

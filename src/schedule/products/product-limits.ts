@@ -42,6 +42,16 @@ const mostHeld = 160;
 const fewSums = 64;
 /** The same where it ends with its tile: more are spilled. */
 const withFunctions = 96;
+/** Registers of a block of NVIDIA's machines and of a thread, which has a multiple of eight. */
+const [blockRegisters, mostRegisters, registerUnit] = [65536, 255, 8] as const;
+/** Threads down and across of a warp of fma, and of a matrix instruction rows or columns and their registers. */
+const [threadRows, threadColumns, fragmentLines, fragmentRegisters] = [4, 8, 16, 4] as const;
+/** Beside sums and operands: places, counters (ptxas 13.0, blocks of 64 to 1,024 threads). */
+const besideOperands = 16;
+/** Beside the sums of one instruction: ptxas 13.0 asks for so many of what a block begins with (C7602). */
+const besideInstruction = 26;
+/** What ptxas 13.0 leaves to sums of a thread where three warpgroups are given 160 registers each. */
+const mostOfThree = 144;
 
 type Limit = (d: MultiplyDirective, form: ProductForm) => TileFault | undefined;
 
@@ -192,6 +202,8 @@ function registersFault(d: MultiplyDirective, form: ProductForm): TileFault | un
   const sums = sumsOfThread(d);
   const fewer = "choose fewer rows or columns, or more warps";
   if (sums > mostSums) return unfit(`more than ${mostSums} sums in a thread`, fewer);
+  const crowded = d.by === "wgmma" ? crowdedGroups(d, form) : crowdedThreads(d);
+  if (crowded !== undefined) return crowded;
   const held = d.by === "wgmma" ? 0 : heldRegisters(d, form);
   if (sums + held > mostHeld) {
     const why = `${sums} sums and ${held} registers for copies in a thread, of at most ${mostHeld}`;
@@ -200,6 +212,49 @@ function registersFault(d: MultiplyDirective, form: ProductForm): TileFault | un
   return d.by === "wgmma" && sumsApart(form) && sums + d.tile[1] / 2 > mostAndPartial
     ? unfit(`more than ${mostAndPartial} sums and parts of sums in a thread`, fewer)
     : undefined;
+}
+
+/** Registers of a thread where a block of so many threads is the only one. */
+function registersOf(threads: number): number {
+  return Math.min(
+    mostRegisters,
+    Math.floor(blockRegisters / threads / registerUnit) * registerUnit,
+  );
+}
+
+/** Why threads that hold operands in registers as well have too few, or undefined. */
+function crowdedThreads(d: MultiplyDirective): TileFault | undefined {
+  const { by, tile, warps } = d;
+  const [tall, wide] = [tile[0] / warps[0], tile[1] / warps[1]];
+  const operands =
+    by === "fma"
+      ? vectorDepth * (tall / threadRows + wide / threadColumns)
+      : (fragmentRegisters * (tall + wide)) / fragmentLines;
+  const sums = sumsOfThread(d);
+  const threads = 32 * warps[0] * warps[1];
+  const all = sums + operands + besideOperands;
+  if (all <= registersOf(threads)) return undefined;
+  const why = `${sums} sums, ${operands} registers for operands and ${besideOperands} others in a thread, of ${registersOf(threads)} that one of ${threads} has`;
+  return unfit(why, "choose fewer rows or columns, or warps whose tiles are nearer to squares");
+}
+
+/** Why warpgroups have too few: of three beside the one that copies. */
+function crowdedGroups(d: MultiplyDirective, form: ProductForm): TileFault | undefined {
+  const groups = (d.teams * d.warps[0]) / groupWarps;
+  const threads = 32 * groupWarps * (1 + groups);
+  const begins = registersOf(threads);
+  const own = d.tile[1] / 2;
+  const cure = "choose fewer columns, or warps (8, 1)";
+  if (own + besideInstruction > begins) {
+    const why = `${own} sums of an instruction and ${besideInstruction} registers beside them in a thread, of ${begins} that one of ${threads} begins with`;
+    return unfit(why, cure);
+  }
+  if (groups < mostGroups) return undefined;
+  // Beside its sums a thread holds those of a step, and what other blocks of the cluster bring.
+  const sums = sumsOfThread(d);
+  const held = sums * (d.parts > 1 ? 2 : 1) + (sumsApart(form) ? own : 0);
+  const why = `${held} sums, parts of sums and sums of other blocks in a thread of ${groups} warpgroups, of at most ${mostOfThree}`;
+  return held > mostOfThree ? unfit(why, cure) : undefined;
 }
 
 /** Whether something becomes of both operands on their way. */
