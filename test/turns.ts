@@ -1,7 +1,7 @@
 /**
  * Tests that take turns: of the files below, which hold many tests of one kind and take most of the time, a run with
- * TEST_TURN=N skips all but every second test, another half for the next N; `.ci/run` counts commits. Without it, as
- * in `npm test` by hand, all tests run. The tests of these files must not need each other.
+ * TEST_TURN=N skips all but every fourth test, another quarter for the next N; `.ci/run` counts commits. Without it,
+ * as in `npm test` by hand, all tests run. The tests of these files must not need each other.
  */
 import { relative } from "node:path";
 import { beforeEach } from "vitest";
@@ -31,21 +31,21 @@ const takingTurns = new Set([
   "test/differential/resize-passes.test.ts",
   "test/differential/sampling.test.ts",
   "test/differential/top-k-selection.test.ts",
-  "test/differential/wasm-operators.test.ts",
 ]);
 
-const turn = process.env.TEST_TURN;
+const [turn, turns] = [process.env.TEST_TURN, 4];
 
 if (turn !== undefined) {
   beforeEach(({ task, skip }) => {
     const file = relative(process.cwd(), task.file.filepath).replaceAll("\\", "/");
-    if (takingTurns.has(file)) skip((parityOf(task.name) + Number(turn)) % 2 === 1, "not its turn");
+    if (takingTurns.has(file))
+      skip((turnOf(task.name) + Number(turn)) % turns !== 0, "not its turn");
   });
 }
 
-/** Of a name: 0 or 1, by all of its letters. */
-function parityOf(name: string): number {
+/** Of a name, by all of its letters. */
+function turnOf(name: string): number {
   let hash = 0;
   for (const letter of name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)!) | 0;
-  return (hash >>> 7) & 1;
+  return (hash >>> 7) % turns;
 }

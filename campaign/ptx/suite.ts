@@ -251,8 +251,7 @@ export const suite: readonly Entry[] = [
   ...chosenAttentions.map((given) => ({
     name: `attention bounded ${given.depth} ${given.rows} ${given.causal ? "causal" : "full"}${given.mask ? " masked" : ""}`,
     text: (making?: Making) => chosenAttentionText(given, making),
-    // Groups of warps multiply heads of multiples of 64 alone.
-    claims: given.depth % 64 === 0 ? ["sm_90a"] : targets,
+    claims: ["sm_90a"],
   })),
   ...attentions.map((given) => ({
     name: `attention ${given.dtype} ${given.depth} ${given.how}`,

@@ -1,5 +1,5 @@
 /**
- * Products of a depth whose lines are no multiple of 16 bytes: tensor copies and asynchronous copies of vectors need
+ * Products of 16 bits of a depth whose lines are no multiple of 16 bytes: tensor copies and asynchronous copies of vectors need
  * that they are. In: a product whose operands are read whole; out: the same over copies of both with zeros up to the
  * next multiple, each along the depth, or as it lies where its own lines are multiples. Zeros add nothing to sums.
  */
@@ -17,7 +17,7 @@ export function paddedProduct(region: Region): TurnedProduct | undefined {
   const [statement, ...others] = region.statements;
   if (!statement || others.length > 0) return undefined;
   const form = productForm(region, statement);
-  if (typeof form === "string" || form.picks.length > 0 || dtypes[form.dtype].bits > 16)
+  if (typeof form === "string" || form.picks.length > 0 || dtypes[form.dtype].bits !== 16)
     return undefined;
   const [deep, ...more] = form.depth.loops;
   const depth = constantValue(deep?.extent ?? constant(0));
