@@ -7,7 +7,6 @@
  */
 import type {
   Access,
-  Loop,
   NestTensor,
   Region,
   RegionTensor,
@@ -17,11 +16,10 @@ import type {
 import type { LayOut } from "../../region/regions-of.ts";
 import { loopOrder } from "../../region/weight-order.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import { constantValue, type IndexExpr, variable } from "../../semantics/index-expr.ts";
-import { argument } from "../../semantics/scalar-expr.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
-import { copiedBits } from "./copied-lines.ts";
+import { copiedBits, copyRegion, type TurnedProduct } from "./operand-copies.ts";
 import { paddedProduct } from "./padded-depths.ts";
 import { type ProductForm, type ProductSide, productForm } from "./product-form.ts";
 
@@ -48,12 +46,6 @@ export function operandOrders(priceOf: (region: Region) => number, target: Targe
     });
     return { regions: made, tensors };
   };
-}
-
-/** A product, and the copies of its operands that it reads. */
-export interface TurnedProduct {
-  readonly product: Region;
-  readonly copies: readonly Region[];
 }
 
 /** The product with one or both of its operands turned, those whose order keeps matrix units from them. */
@@ -130,7 +122,13 @@ function turnedProduct(
   const made = { ...statement, reads };
   const used = new Set([...reads, ...made.finishReads, ...made.writes].map((a) => a.tensor));
   const kept = new Map([...tensors].filter(([name]) => used.has(name)));
-  const copies = new Map(chosen.map((c) => [copyOf(c).name, copyRegion(c, region)] as const));
+  const copies = new Map(
+    chosen.map((c) => {
+      const copy = copyOf(c);
+      const origin = `order of ${c.tensor.name}`;
+      return [copy.name, copyRegion({ ...c, copy, way: "turn", origin }, region)] as const;
+    }),
+  );
   return {
     product: { ...region, statements: [made], tensors: kept },
     copies: [...copies.values()],
@@ -140,30 +138,4 @@ function turnedProduct(
 function copyOf({ tensor, order }: TurnedRead): RegionTensor {
   const shape = order.map((axis) => tensor.shape[axis]!);
   return { ...tensor, name: `${tensor.name}.o${order.join("_")}`, shape, role: "intermediate" };
-}
-
-/** Brings the axes of a tensor into another order. */
-function copyRegion(turned: TurnedRead, { symbols }: Region): Region {
-  const { tensor, order } = turned;
-  const copy = copyOf(turned);
-  const name = `turn.${copy.name}`;
-  const loops = copy.shape.map(
-    (extent, axis): Loop => ({ name: `i${axis}`, extent, kind: "space" }),
-  );
-  const at: readonly IndexExpr[] = loops.map((l) => variable(l.name));
-  const index = order.map((_, axis) => at[order.indexOf(axis)]!);
-  const statement: Statement = {
-    name,
-    loops,
-    guard: [],
-    indirects: [],
-    reads: [{ tensor: tensor.name, index, guard: [], fill: 0 }],
-    body: [argument(0, tensor.dtype)],
-    finishReads: [],
-    writes: [{ tensor: copy.name, index: at, combine: "overwrite" }],
-    origin: `order of ${tensor.name}`,
-  };
-  const group = { name, anchor: name, inlined: [], epilogue: [] };
-  const tensors = new Map([tensor, copy].map((t) => [t.name, t] as const));
-  return { name, group, statements: [statement], symbols, tensors };
 }

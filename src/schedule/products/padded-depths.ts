@@ -4,12 +4,9 @@
  * next multiple, each along the depth, or as it lies where its own lines are multiples. Zeros add nothing to sums.
  */
 import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
-import { less } from "../../semantics/condition.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import { constant, constantValue, type IndexExpr, variable } from "../../semantics/index-expr.ts";
-import { argument } from "../../semantics/scalar-expr.ts";
-import { copiedBits } from "./copied-lines.ts";
-import type { TurnedProduct } from "./operand-orders.ts";
+import { constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
+import { copiedBits, copyRegion, type TurnedProduct } from "./operand-copies.ts";
 import { type ProductForm, productForm } from "./product-form.ts";
 
 /** The product over padded copies; undefined where its lines are multiples, or where it has no such copies. */
@@ -33,9 +30,8 @@ export function paddedProduct(region: Region): TurnedProduct | undefined {
 interface PaddedRead {
   readonly tensor: RegionTensor;
   readonly index: readonly IndexExpr[];
-  /** Axes of the tensor in the copy's order, and which of the copy's is longer. */
+  /** Axes of the tensor in the copy's order. */
   readonly order: readonly number[];
-  readonly axis: number;
   readonly copy: RegionTensor;
 }
 
@@ -67,7 +63,7 @@ function paddedRead(
     ...tensor,
     ...{ name: `${name}.o${order.join("_")}.to${to}`, shape, role: "intermediate" },
   };
-  return { tensor, index, order, axis: order.indexOf(own), copy };
+  return { tensor, index, order, copy };
 }
 
 function overCopies(
@@ -87,33 +83,11 @@ function overCopies(
   const used = new Set([...made.finishReads, ...made.writes].map((a) => a.tensor));
   const kept = [...region.tensors].filter(([name]) => used.has(name));
   const tensors = new Map([...kept, ...reads.map(({ copy }) => [copy.name, copy] as const)]);
-  const copies = new Map(reads.map((read) => [read.copy.name, copyRegion(read, region)] as const));
+  const copies = new Map(
+    reads.map((read) => {
+      const origin = `lines of ${read.tensor.name}`;
+      return [read.copy.name, copyRegion({ ...read, way: "pad", origin }, region)] as const;
+    }),
+  );
   return { product: { ...region, statements: [made], tensors }, copies: [...copies.values()] };
-}
-
-/** Brings the axes of a tensor into another order, with zeros behind the end of one. */
-function copyRegion({ tensor, order, axis, copy }: PaddedRead, { symbols }: Region): Region {
-  const name = `pad.${copy.name}`;
-  const loops = copy.shape.map((extent, i): Loop => ({ name: `i${i}`, extent, kind: "space" }));
-  const at: readonly IndexExpr[] = loops.map((l) => variable(l.name));
-  const end = tensor.shape[order[axis]!]!;
-  const statement: Statement = {
-    name,
-    loops,
-    guard: [],
-    indirects: [],
-    reads: [
-      {
-        ...{ tensor: tensor.name, index: order.map((_, own) => at[order.indexOf(own)]!) },
-        ...{ guard: [less(at[axis]!, end)], fill: 0 },
-      },
-    ],
-    body: [argument(0, tensor.dtype)],
-    finishReads: [],
-    writes: [{ tensor: copy.name, index: at, combine: "overwrite" }],
-    origin: `lines of ${tensor.name}`,
-  };
-  const group = { name, anchor: name, inlined: [], epilogue: [] };
-  const tensors = new Map([tensor, copy].map((t) => [t.name, t] as const));
-  return { name, group, statements: [statement], symbols, tensors };
 }
