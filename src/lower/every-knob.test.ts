@@ -160,6 +160,47 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
     expect(blind.map(([knob]) => knob)).toEqual([]);
   });
 
+  it("of loops and of what lies near them", () => {
+    const g = new GraphBuilder("softmax");
+    const x = g.input("x", tensorType("f32", 64, 1024));
+    const region = regionOf(g.finish([g.node("softmax", [x], { axis: 1 })]));
+    const [largest, map, sum, last] = region.statements.map((s) => s.name) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const fused = `fuse ${sum} into ${map}:i0\nfuse ${last} into ${map}:i0`;
+    const held = region.statements[1]!.writes[0]!.tensor;
+    const placed = (scope: string): string => `${fused}\nplace "${held}" in ${scope} at ${map}:i0`;
+    const staged = `split ${map}:i1 by 64 -> a b\nstage "x" in shared at ${map}:a depth 1`;
+    const tiled = `tile ${map}:(i0, i1) by (4, 64) -> (a, c) (b, d)`;
+    expectVisible(region, {
+      tile: [tiled, tiled.replace("64", "32")],
+      "fuse: who": ["", `fuse ${sum} into ${map}:i0`],
+      "fuse: how many": [`fuse ${sum} into ${map}:i0`, fused],
+      place: [fused, placed("shared")],
+      "place: scope": [placed("shared"), placed("local")],
+      "stage: scope": [staged, staged.replace("shared", "local")],
+      "stage: at": [staged, staged.replace(`${map}:a`, `${map}:i0`)],
+      interchange: ["", `interchange ${last}:i0 with i1`],
+      jam: [`jam ${largest}:i0 by 2 -> a b`, `jam ${largest}:i0 by 4 -> a b`],
+    });
+  });
+
+  it("of where tensors lie", () => {
+    const g = new GraphBuilder("packed");
+    const [x, w] = [
+      g.input("x", tensorType("f32", 64, 128)),
+      g.weight("w", tensorType("f32", 128, 96)),
+    ];
+    const region = regionOf(g.finish([g.matMul(x, w)]));
+    const { tensor } = region.statements[0]!.reads[1]!;
+    const layout = (by: number): string =>
+      `layout "${tensor}" [${96 / by}, 128, ${by}] holds [${by}*p0 + p2, p1] at [floorDiv(l0, ${by}), l1, mod(l0, ${by})]`;
+    expectVisible(region, { layout: ["", layout(16)], "layout: of": [layout(16), layout(32)] });
+  });
+
   it("of loops that are dealt out to blocks and threads", () => {
     const g = new GraphBuilder("sums");
     const region = regionOf(

@@ -431,9 +431,9 @@ class KernelLowering {
   #copyTile(scheduled: ScheduledStatement, staged: StagedTensor, place: Place): void {
     const { tensor } = staged;
     if (staged.copies > 1) {
-      reject("SCH014", `${this.#region.schedule.target} has no asynchronous copies`, {
+      reject("SCH014", `copies in loops are not asynchronous on ${this.#region.schedule.target}`, {
         at: `stage ${tensor} depth ${staged.copies}`,
-        help: "use depth 1",
+        help: "use depth 1; on a GPU, multiply and attend keep several stages in flight",
       });
     }
     const { name, reads, finishReads } = scheduled.statement;

@@ -67,7 +67,7 @@ export const diagnosticCodes = {
   SCH011: "unknown tensor in a schedule",
   SCH012: "fused loops do not match",
   SCH013: "tile has no constant size",
-  SCH014: "target has no asynchronous copies",
+  SCH014: "loops copy at once",
   SCH015: "target has no program for an operator",
   SCH016: "schedule breaks a dependence",
   SCH017: "schedule could not be proved",
