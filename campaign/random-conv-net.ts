@@ -214,6 +214,29 @@ const joined: LayerMaker = (d) => {
   d.become(d.builder.node("concat", d.rng.uniform() < 0.5 ? parts : parts.reverse(), { axis: 1 }));
 };
 
+/** Layers that each read all before them, joined anew: what is new stands behind it, or in front. */
+const dense: LayerMaker = (d) => {
+  if (d.isOpen) return;
+  const b = d.builder;
+  const maps = [d.now];
+  const behind = d.rng.uniform() < 0.7;
+  const nests = d.rng.uniform() < 0.5;
+  // Sums of many channels are rounded more than the judge allows for.
+  for (let layer = d.rng.integer(2, 4); layer > 0 && d.channels < 32; layer--) {
+    const joined = d.now;
+    if (d.rng.uniform() < 0.6) {
+      const scaled = b.mul(joined, d.weights([d.channels, 1, 1], 1));
+      d.now = b.apply("relu", b.add(scaled, d.weights([d.channels, 1, 1], 4)));
+    }
+    pointwise(d);
+    const made = d.now;
+    const before = nests ? [joined] : [...maps];
+    const parts = behind ? [...before, made] : [made, ...before];
+    maps.splice(0, maps.length, ...(behind ? [...maps, made] : [made, ...maps]));
+    d.become(b.concat(parts, 1));
+  }
+};
+
 /** Channels last, and back by way of elementwise work. */
 const turned: LayerMaker = (d) => {
   const b = d.builder;
@@ -257,6 +280,7 @@ const layerMakers: readonly LayerMaker[] = [
   shortcut,
   attention,
   joined,
+  dense,
   turned,
   filtered,
 ];

@@ -229,7 +229,23 @@ function competitorOf(
   };
 }
 
+/** Where tensors that joins share keep a program from being proved, they are copied. */
 function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: SchedulingMemory) {
+  const made = makeProved(graph, options, memory);
+  if (made.ok || made.diagnostics[0]?.code !== "SCH032" || !graph.sharesJoins) return made;
+  const copying = { ...options, copiesJoins: true };
+  const apart = scheduleGraph(graph.from, copying, memory);
+  if (!apart.ok) return made;
+  const again = makeProved(apart.value, copying, memory);
+  return again.ok ? ok(again.value, [...again.warnings, joinsCopied]) : made;
+}
+
+const joinsCopied = diagnostic("SCH032", "joins that grow are not proved to be written in time", {
+  severity: "warning",
+  help: "each is copied into the next one, which takes longer; report the model",
+});
+
+function makeProved(graph: ScheduledGraph, options: CompileOptions, memory: SchedulingMemory) {
   const { target, measured, onPass = () => {}, prove = validateProgram } = options;
   // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
   const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);

@@ -28,9 +28,10 @@ import { lowerProgram, refuseRoutines } from "./lower/lower-program.ts";
 import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
+import { growInPlace } from "./region/growing-joins.ts";
 import type { NestProgram, Region, Routine } from "./region/nest.ts";
 import { type MemoryPass, memoryPasses, type PassesOf } from "./region/passes.ts";
-import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
+import { inTurn, type LayOut, programOf, regionsOf } from "./region/regions-of.ts";
 import { storedResults } from "./rewrite/derive-constants.ts";
 import { leftOut } from "./rewrite/first-made.ts";
 import type { Candidate } from "./rewrite/rewrite-model.ts";
@@ -68,6 +69,8 @@ export interface SchedulingOptions {
   readonly measured?: ReadonlyMap<string, Schedule>;
   /** Called before each pass with its name: progress. */
   readonly onPass?: (pass: string) => void;
+  /** Joins that grow are tensors of their own; default: they are one where copies alone make them several. */
+  readonly copiesJoins?: boolean;
 }
 
 /** What was found of regions and of the launches that they become while models are compiled. */
@@ -94,6 +97,8 @@ export interface ScheduledGraph {
   readonly apart: PassesOf;
   /** Of the whole program, with regions that had no choice. */
   readonly pricePs: number;
+  /** Whether joins that grow are one tensor. */
+  readonly sharesJoins: boolean;
   readonly warnings: readonly Diagnostic[];
 }
 
@@ -193,7 +198,7 @@ export function scheduleGraph(
   model: Model = { ...from.model, graph: separateOutputs(from.model.graph) },
   tables: Tables = noTables,
 ): Result<ScheduledGraph> {
-  const { target, threads = defaultThreads, onPass = () => {} } = options;
+  const { target, threads = defaultThreads, copiesJoins = false, onPass = () => {} } = options;
   onPass("nests");
   const built = buildNests(model.graph, { prefix, ...nestOptions(target) });
   if (!built.ok) return built;
@@ -213,10 +218,17 @@ export function scheduleGraph(
   const codePrice = (scheduled: ScheduledRegion): number | undefined =>
     codePriceOf(scheduled, target, prices)?.estimateNs;
   const layouts = layoutsFor(pricing, options.solver);
+  let sharesJoins = false;
+  const growing: LayOut = (before, program) => {
+    const grown = growInPlace(before, program);
+    sharesJoins = grown.regions.length < before.length;
+    return grown;
+  };
   const formed = regionsOf(nests.value, {
     layOut: inTurn(
       layouts && turnsFor(pricing, layouts),
       layouts ?? blockRegions(pricing),
+      copiesJoins || target.blocks ? undefined : growing,
       chainsFor({
         ...pricing,
         threads,
@@ -270,7 +282,9 @@ export function scheduleGraph(
     schedules.map((s) => s.scheduled),
     { target, priceOf: pricing.priceOf },
   );
-  return ok({ ...made, pricePs, warnings: [...nests.warnings, ...open] });
+  const shares = sharesJoins || [...scans.value.values()].some(({ step }) => step.sharesJoins);
+  const warned = [...nests.warnings, ...open];
+  return ok({ ...made, pricePs, sharesJoins: shares, warnings: warned });
 }
 
 /** Trips of a loop that data end, for its price. */

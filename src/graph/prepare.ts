@@ -22,6 +22,7 @@ import { integerProducts } from "./transforms/integer-products.ts";
 import { lateFactors } from "./transforms/late-factors.ts";
 import { lateScales } from "./transforms/late-scales.ts";
 import { mapParts } from "./transforms/map-parts.ts";
+import { nestConcats } from "./transforms/nested-concats.ts";
 import { packAttention } from "./transforms/pack-attention.ts";
 import { dequantizedOperands, type ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
@@ -105,7 +106,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     ...(options.forBlocks
       ? [(graph: Graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false })]
       : []),
-    ...(options.forBlocks ? [] : [(graph: Graph) => wideScans(graph)]),
+    ...(options.forBlocks ? [] : [wideScans, nestConcats]),
     ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, folding] : []),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
     ...(options.forBlocks ? [lateScales] : []),

@@ -214,7 +214,7 @@ describe("foldBatchNorm", () => {
   });
 });
 
-describe("foldBatchNorm leaves alone", () => {
+describe("foldBatchNorm leaves weights alone", () => {
   const window = { strides: [1], dilations: [1], padLow: [0], padHigh: [0], groups: 1 };
 
   /** The ops after folding a batch norm of 3 channels over `sum`; `also` is read by others. */
@@ -224,7 +224,7 @@ describe("foldBatchNorm leaves alone", () => {
     const vector = () => b.constant(fromRef(refTensor("f32", [3], [1, 2, 4])));
     const y = b.node("batchNorm", [sum, vector(), vector(), vector(), vector()], { epsilon: 1e-5 });
     const graph = b.finish(also === undefined ? [y] : [y, also]);
-    const after = eliminateDeadCode(foldBatchNorm(graph).graph);
+    const after = eliminateDeadCode(foldConstants(foldBatchNorm(graph).graph, limits).graph);
     const inputs = randomInputs(graph, 1);
     const [before, now] = [run(graph, inputs)[0]!, run(after, inputs)[0]!];
     for (const [i, value] of (now.data as Float64Array).entries()) {
@@ -241,19 +241,19 @@ describe("foldBatchNorm leaves alone", () => {
 
   it("a product, or its sum with a bias, that others read too", () => {
     const bias = (b: GraphBuilder) => b.constant(fromRef(refTensor("f32", [3, 1], [1, 2, 3])));
-    expect(opsAfter((b) => ({ sum: conv(b) }))).not.toContain("batchNorm");
+    expect(opsAfter((b) => ({ sum: conv(b) }))).toEqual(["convolution", "add"]);
     expect(
       opsAfter((b) => {
         const product = conv(b);
         return { sum: product, also: b.apply("relu", product) };
       }),
-    ).toContain("batchNorm");
+    ).toEqual(["convolution", "relu", "mul", "add"]);
     expect(
       opsAfter((b) => {
         const product = conv(b);
         return { sum: b.add(product, bias(b)), also: b.apply("relu", product) };
       }),
-    ).toContain("batchNorm");
+    ).toEqual(["convolution", "add", "relu", "mul", "add"]);
   });
 
   it("a contraction whose channels are not its weights' own", () => {
@@ -270,7 +270,61 @@ describe("foldBatchNorm leaves alone", () => {
       );
       return { sum: b.einsum("n c k, k j -> n c j", x, w) };
     });
-    expect(ops).toContain("batchNorm");
+    expect(ops).toEqual(["contract", "mul", "add"]);
+  });
+});
+
+describe("foldBatchNorm takes what follows along", () => {
+  const limits = { elements: 1 << 12, flops: 1 << 16 };
+
+  /** A batch norm of 3 channels over an input, with what `behind` does to it; before and after. */
+  function folded(
+    behind: (b: GraphBuilder, norm: ValueId, x: ValueId) => ValueId,
+    dtype: "f32" | "f16" = "f32",
+  ): string[] {
+    const b = new GraphBuilder("scaled");
+    const x = b.input("x", tensorType(dtype, 2, 3, 4));
+    const vector = (...values: number[]) => b.constant(fromRef(refTensor(dtype, [3], values)));
+    const parameters = [vector(2, -1, 0.5), vector(1, 2, 3), vector(-1, 4, 2), vector(0.25, 1, 9)];
+    const norm = b.node("batchNorm", [x, ...parameters], { epsilon: 1e-3 });
+    const graph = b.finish([behind(b, norm, x)]);
+    const after = eliminateDeadCode(foldConstants(foldBatchNorm(graph).graph, limits).graph);
+    const inputs = randomInputs(graph, 1);
+    const [before, now] = [run(graph, inputs)[0]!, run(after, inputs)[0]!];
+    expect(now.shape).toEqual(before.shape);
+    for (const [i, value] of (now.data as Float64Array).entries()) {
+      expect(value).toBeCloseTo(before.data[i] as number, 4);
+    }
+    return after.nodes.map((n) => n.op);
+  }
+
+  const of = (b: GraphBuilder, shape: number[], values: number[]): ValueId =>
+    b.constant(fromRef(refTensor("f32", shape, values)));
+
+  it("factors and shifts of channels, in any order and either side", () => {
+    expect(folded((_, norm) => norm)).toEqual(["mul", "add"]);
+    const scaled = folded((b, norm) =>
+      b.add(b.mul(norm, of(b, [3, 1], [2, 3, -4])), of(b, [1, 3, 1], [1, -1, 5])),
+    );
+    expect(scaled).toEqual(["mul", "add"]);
+    const turned = folded((b, norm) =>
+      b.mul(of(b, [1], [3]), b.add(of(b, [3, 1], [1, 2, 3]), norm)),
+    );
+    expect(turned).toEqual(["mul", "add"]);
+  });
+
+  it("but nothing along another axis, of more axes, or that others read in between", () => {
+    const along = folded((b, norm) => b.mul(norm, of(b, [4], [1, 2, 3, 4])));
+    expect(along).toEqual(["mul", "add", "mul"]);
+    const wider = folded((b, norm) => b.mul(norm, of(b, [1, 1, 3, 1], [1, 2, 3])));
+    expect(wider).toEqual(["mul", "add", "mul"]);
+    const shared = folded((b, norm) => b.add(b.mul(norm, of(b, [3, 1], [2, 3, 4])), norm));
+    expect(shared).toEqual(["mul", "add", "mul", "add"]);
+    expect(folded((b, norm, x) => b.mul(norm, x))).toEqual(["mul", "add", "mul"]);
+  });
+
+  it("and nothing of narrow floats, whose steps are rounded", () => {
+    expect(folded((_, norm) => norm, "f16")).toEqual(["batchNorm"]);
   });
 });
 

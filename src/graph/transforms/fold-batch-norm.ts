@@ -1,11 +1,16 @@
 /**
- * Folds an inference batch norm into the weights of the convolution or contraction before it:
+ * Batch norms of inference with constant parameters, which are a factor and a shift for each channel:
  *
- *   (w * x + c - mean) / d * scale + bias = (w s) * x + ((c - mean) s + bias),   s = scale / d
+ *   (x - mean) / d * scale + bias = x s + (bias - mean s),   s = scale / d,   d = sqrt(variance + epsilon)
  *
- * with d = sqrt(variance + epsilon). The new weights are written as nodes on the old ones, so that
- * folding constants computes them (and the graph stays right without). Equal in exact arithmetic;
- * products are rounded elsewhere, so the numeric class is `reassociates`.
+ * A constant factor or shift of channels behind one (a scale layer) is part of its scale and bias. Behind a
+ * convolution or contraction the factor goes into its weights:
+ *
+ *   w * x + c -> (w s) * x + ((c - mean) s + bias)
+ *
+ * Anywhere else two operations a value are left, where the definition has a division among four. What is new is
+ * written as nodes on the old parameters, so that folding constants computes it (and the graph stays right
+ * without). Equal in exact arithmetic; products are rounded elsewhere, so the numeric class is `reassociates`.
  */
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Graph, Node, NodeOf, OpKind, ValueId } from "../graph.ts";
@@ -21,17 +26,108 @@ interface Foldable {
   readonly bias?: ValueId;
 }
 
+type BatchNorm = NodeOf<"batchNorm">;
+
+/** Types whose sums and products may be rounded elsewhere: narrower ones would round to more than a digit. */
+const wideTypes: ReadonlySet<string> = new Set(["f32", "f64"]);
+
 export function foldBatchNorm(graph: Graph): Rebuilt {
   const indices = new Map<Graph, GraphIndex>();
   return rebuildGraph(graph, {
     node: (site) => {
-      if (site.node.op !== "batchNorm") return undefined;
       const index = indices.get(site.old) ?? indexGraph(site.old);
       indices.set(site.old, index);
-      const found = findFoldable(index, site);
-      return found && [writeFolded(site, found)];
+      const found = normOf(index, site.old, site.node);
+      if (!found) return undefined;
+      const { norm, behind } = found;
+      const parameters = parametersOf(site, norm, behind);
+      const foldable = findFoldable(index, site.old, norm);
+      if (foldable) return [writeFolded(site, foldable, parameters)];
+      const isWide = norm.inputs.every((id) => wideTypes.has(dtypeOf(site.old, id)));
+      return isWide ? [writeScaled(site, norm, parameters)] : undefined;
     },
   });
+}
+
+/** What constants of each channel do to what a batch norm gives. */
+interface ChannelStep {
+  readonly op: "mul" | "add";
+  readonly constant: ValueId;
+}
+
+interface NormChain {
+  readonly norm: BatchNorm;
+  /** In the order in which they come. */
+  readonly behind: readonly ChannelStep[];
+}
+
+/** The batch norm that a node is, or ends with constant factors and shifts that alone read it. */
+function normOf(index: GraphIndex, graph: Graph, node: Node): NormChain | undefined {
+  if (node.op === "batchNorm") {
+    const isConstant = node.inputs.slice(1).every((id) => index.weights.has(id));
+    return isConstant ? { norm: node as BatchNorm, behind: [] } : undefined;
+  }
+  if (node.op !== "mul" && node.op !== "add") return undefined;
+  const [a, b] = node.inputs as readonly [ValueId, ValueId];
+  const [data, constant] = index.weights.has(b) ? [a, b] : [b, a];
+  const before = index.producers.get(data);
+  if (!before || !index.weights.has(constant) || index.uses.get(data) !== 1) return undefined;
+  const found = normOf(index, graph, before);
+  if (!found) return undefined;
+  const { rank, types } = kindOf(graph, [...found.norm.inputs, constant]);
+  const isAlike = types.size === 1 && wideTypes.has([...types][0]!);
+  const sameRank = graph.values[node.outputs[0]!]!.type.shape.length === rank;
+  if (!isAlike || !sameRank || !isPerChannel(graph, constant, rank)) return undefined;
+  return { norm: found.norm, behind: [...found.behind, { op: node.op, constant }] };
+}
+
+/** The rank of the first and the types of all. */
+function kindOf(graph: Graph, ids: readonly ValueId[]) {
+  const rank = graph.values[ids[0]!]!.type.shape.length;
+  return { rank, types: new Set(ids.map((id) => dtypeOf(graph, id))) };
+}
+
+function dtypeOf(graph: Graph, id: ValueId): string {
+  return graph.values[id]!.type.dtype;
+}
+
+/** A factor and a shift for each channel, vectors. */
+interface Parameters {
+  readonly factor: ValueId;
+  readonly shift: ValueId;
+}
+
+function parametersOf(
+  { b, newValue }: RebuildSite,
+  norm: BatchNorm,
+  behind: readonly ChannelStep[],
+): Parameters {
+  const [, scale, bias, mean, variance] = norm.inputs.map(newValue) as readonly ValueId[];
+  const deviation = b.apply("sqrt", b.applyNumber("add", variance!, norm.attrs.epsilon));
+  let factor = b.div(scale!, deviation);
+  let shift = b.sub(bias!, b.mul(mean!, factor));
+  for (const { op, constant } of behind) {
+    const value = asVector(b, newValue(constant));
+    if (op === "mul") factor = b.mul(factor, value);
+    shift = op === "mul" ? b.mul(shift, value) : b.add(shift, value);
+  }
+  return { factor, shift };
+}
+
+/** One element, or one for each channel, along the only axis. */
+function asVector(b: OpWriter, value: ValueId): ValueId {
+  const long = b.shapeOf(value).find((d) => constantValue(d) !== 1);
+  return b.reshape(value, [long ?? 1]);
+}
+
+function writeScaled(
+  { b, newValue }: RebuildSite,
+  norm: BatchNorm,
+  { factor, shift }: Parameters,
+): ValueId {
+  const x = newValue(norm.inputs[0]!);
+  const rank = b.rankOf(x);
+  return b.add(b.mul(x, alongAxis(b, factor, rank, 1)), alongAxis(b, shift, rank, 1));
 }
 
 interface GraphIndex {
@@ -52,9 +148,9 @@ function indexGraph(graph: Graph): GraphIndex {
   };
 }
 
-function findFoldable(index: GraphIndex, { old, node }: RebuildSite): Foldable | undefined {
-  const [x, ...parameters] = node.inputs as readonly [ValueId, ...ValueId[]];
-  if (!parameters.every((id) => index.weights.has(id)) || index.uses.get(x) !== 1) return undefined;
+function findFoldable(index: GraphIndex, old: Graph, { inputs }: BatchNorm): Foldable | undefined {
+  const x = inputs[0]!;
+  if (index.uses.get(x) !== 1) return undefined;
   const before = index.producers.get(x);
   if (before?.op !== "add") return before && linearNode(index, old, before);
   const [a, b] = before.inputs as readonly [ValueId, ValueId];
@@ -92,17 +188,16 @@ function linearNode(index: GraphIndex, graph: Graph, node: Node): Foldable | und
   }
 }
 
-function writeFolded({ b, node, newValue, inputs }: RebuildSite, found: Foldable): ValueId {
-  const [, scale, bias, mean, variance] = inputs as readonly ValueId[];
-  const { epsilon } = (node as NodeOf<"batchNorm">).attrs;
-  const deviation = b.apply("sqrt", b.applyNumber("add", variance!, epsilon));
-  const factor = b.div(scale!, deviation);
+function writeFolded(
+  { b, newValue }: RebuildSite,
+  found: Foldable,
+  { factor, shift }: Parameters,
+): ValueId {
   const [data, weights] = found.node.inputs.map(newValue) as [ValueId, ValueId];
   const scaled = b.mul(weights, alongAxis(b, factor, b.rankOf(weights), found.channelAxis));
   const { op, attrs } = found.node as NodeOf<OpKind>;
   const linear = b.node(op, [data, scaled], attrs);
   const rank = b.rankOf(linear);
-  const shift = b.sub(bias!, b.mul(mean!, factor));
   if (found.bias === undefined) return b.add(linear, alongAxis(b, shift, rank, 1));
   const carried = b.mul(newValue(found.bias), alongAxis(b, factor, rank, 1));
   return b.add(linear, b.add(alongAxis(b, shift, rank, 1), carried));

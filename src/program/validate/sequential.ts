@@ -24,6 +24,7 @@ import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
 import { lieApart, originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
+import { isWithin, type WrittenRuns } from "./slabs.ts";
 import { type World, worldsOf } from "./worlds.ts";
 
 /** One access, with all that is known where it stands. */
@@ -69,17 +70,22 @@ export interface Footprint {
 }
 
 /** Checks one launch; `ready` holds the roots that are fully written before it. */
-export function checkSequential(
-  view: LaunchView,
-  ready: ReadonlySet<string>,
-  report: Report,
-): Footprint {
-  return new SequentialCheck(view, ready, report).run();
+/** What launches before have written. */
+export interface BeforeLaunch {
+  /** Roots of which nothing is missing. */
+  readonly ready: ReadonlySet<string>;
+  /** How far one is written that is not ready. */
+  readonly runsOf: (root: string) => WrittenRuns | undefined;
+}
+
+export function checkSequential(view: LaunchView, before: BeforeLaunch, report: Report): Footprint {
+  return new SequentialCheck(view, before, report).run();
 }
 
 class SequentialCheck {
   readonly #view: LaunchView;
   readonly #ready: ReadonlySet<string>;
+  readonly #runsOf: BeforeLaunch["runsOf"];
   readonly #report: Report;
   readonly #accesses = new Map<string, Access[]>();
   readonly #reads = new Set<string>();
@@ -87,9 +93,10 @@ class SequentialCheck {
   #role = "";
   #warpIsRagged = false;
 
-  constructor(view: LaunchView, ready: ReadonlySet<string>, report: Report) {
+  constructor(view: LaunchView, { ready, runsOf }: BeforeLaunch, report: Report) {
     this.#view = view;
     this.#ready = ready;
+    this.#runsOf = runsOf;
     this.#report = report;
   }
 
@@ -348,7 +355,7 @@ class SequentialCheck {
 
   #isWritten(access: Access, walk: Walk): void {
     const roots = this.#rootsOf(access.buffer);
-    if (roots.length > 0 && roots.every((root) => this.#ready.has(root))) return;
+    if (roots.length > 0 && roots.every((root) => this.#hasWritten(root, access))) return;
     const keys = elementsOf(access);
     if (keys?.every((key) => walk.written.has(key))) return;
     if (coveredBefore(access, walk.levels)) return;
@@ -357,6 +364,12 @@ class SequentialCheck {
       notes: ["not proved: every element read has been written before, whatever the parameters"],
       help: "initialise the buffer, or write it in the same order as it is read",
     });
+  }
+
+  #hasWritten(root: string, access: Access): boolean {
+    if (this.#ready.has(root)) return true;
+    const runs = this.#runsOf(root);
+    return runs !== undefined && isWithin(runs, access);
   }
 
   #checkRaces(): void {

@@ -11,6 +11,7 @@ import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import { exactQuotient } from "./index-terms.ts";
 import { coversByAxes } from "./product-cover.ts";
+import type { Access } from "./sequential.ts";
 import { flat, inOneView, type Part, refined, seenBy } from "./views.ts";
 import { mayCover } from "./write-limits.ts";
 
@@ -93,8 +94,71 @@ function slabOf(part: Part, starts: readonly IndexExpr[], before: string): Slab 
   return { part, axis, inner, lo: mul(starts[axis]!, inner) };
 }
 
-function slabsCover(slabs: readonly Slab[], facts: Facts): boolean {
-  const stretches = stretchesOf(slabs, facts);
+/** The first elements of each of the runs that the axes before one cut a buffer into. */
+export interface WrittenRuns {
+  /** How many runs there are. */
+  readonly before: string;
+  /** Elements of each. */
+  readonly end: IndexExpr;
+}
+
+/**
+ * How far the parts reach from the begin, along an axis that parts begin behind: up to one of the places where the
+ * stores of `all`, some of which may come later, begin.
+ */
+export function runsWritten(
+  parts: readonly Part[],
+  all: readonly Place[],
+  facts: Facts,
+): WrittenRuns | undefined {
+  const starts = parts.map((part) => startsOf(part, facts));
+  for (const before of new Set(all.map((p) => p.before))) {
+    const slabs = parts.flatMap((part, i) => slabOf(part, starts[i]!, before) ?? []);
+    const ends = all.filter((p) => p.before === before && facts.atLeast(p.end, 1));
+    ends.sort((a, b) => (a.end.key === b.end.key ? 0 : facts.atLeast(a.end, b.end) ? -1 : 1));
+    const end = ends.find((p) =>
+      slabsCover(
+        slabs.filter((s) => facts.atLeast(p.end, add(s.lo, 1))),
+        facts,
+        p.end,
+      ),
+    )?.end;
+    if (end) return { before, end };
+  }
+  return undefined;
+}
+
+/** Where parts of a buffer may begin: elements within each run. */
+export type Place = WrittenRuns;
+
+/** Where stores into a view begin with all loops at their first trip, as elements within runs. */
+export function placesOf({ shape }: Buffer, indices: readonly (readonly IndexExpr[])[]): Place[] {
+  const found = new Map<string, Place>();
+  for (const axis of shape.keys()) {
+    const inner = mul(1, ...shape.slice(axis + 1));
+    for (const index of indices) {
+      const end = mul(constant(index[axis]!.constant), inner);
+      const place = { before: mul(1, ...shape.slice(0, axis)).key, end };
+      if (end.key !== "0") found.set(`${place.before} ${end.key}`, place);
+    }
+  }
+  return [...found.values()];
+}
+
+/** Whether a read through a view stays within what has been written of each run. */
+export function isWithin(
+  { before, end }: WrittenRuns,
+  { buffer, index, spans, facts }: Pick<Access, "buffer" | "index" | "spans" | "facts">,
+): boolean {
+  return buffer.shape.some((_, axis) => {
+    if (elementsBefore(buffer, axis) !== before) return false;
+    const room = exactQuotient(end, mul(1, ...buffer.shape.slice(axis + 1)));
+    return room !== undefined && facts.atLeast(room, add(index[axis]!, spans[axis]!));
+  });
+}
+
+function slabsCover(slabs: readonly Slab[], facts: Facts, total?: IndexExpr): boolean {
+  const stretches = stretchesOf(slabs, facts, total);
   if (!stretches) return false;
   // What a part could reach is cheap to say, and shows of most lists of which parts are missing that they are.
   const { ranges } = facts;
@@ -110,10 +174,14 @@ interface Stretch {
 }
 
 /** What each slab must write so that together they leave nothing out: up to where the next one begins. */
-function stretchesOf(slabs: readonly Slab[], facts: Facts): readonly Stretch[] | undefined {
+function stretchesOf(
+  slabs: readonly Slab[],
+  facts: Facts,
+  upTo?: IndexExpr,
+): readonly Stretch[] | undefined {
   const [first] = slabs;
   if (!first) return undefined;
-  const total = mul(first.part.buffer.shape[first.axis]!, first.inner);
+  const total = upTo ?? mul(first.part.buffer.shape[first.axis]!, first.inner);
   const left = new Set(slabs);
   const stretches: Stretch[] = [];
   let at = constant(0);

@@ -82,7 +82,11 @@ export function checkSplit(
     const whole = memoryPart(view, role);
     const tiled = tiledBuffers(whole);
     const part = tiled.size > 0 ? withoutStores(whole, tiled) : whole;
-    return { part, tiled, footprint: checkSequential(part, ready, report) };
+    return {
+      part,
+      tiled,
+      footprint: checkSequential(part, { ready, runsOf: () => undefined }, report),
+    };
   });
   const tiled = new Set(footprints.flatMap((f) => rootsOf(view, f.tiled)));
   const reads = new Set(footprints.flatMap((f) => [...f.footprint.reads]));

@@ -9,6 +9,7 @@
 import { add, constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Buffer, Kernel, Program, Task } from "../program.ts";
 import type { Statement } from "../statement.ts";
+import { visitStatements } from "../walk.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import {
@@ -31,7 +32,14 @@ import { coversByAxes } from "./product-cover.ts";
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
-import { partsCover, partsCoverByAxes } from "./slabs.ts";
+import {
+  type Place,
+  partsCover,
+  partsCoverByAxes,
+  placesOf,
+  runsWritten,
+  type WrittenRuns,
+} from "./slabs.ts";
 import { tilesExactly } from "./tiling.ts";
 import type { Part } from "./views.ts";
 import { leastElements, mostWrittenBy } from "./write-limits.ts";
@@ -98,6 +106,8 @@ class TaskCheck {
   readonly #launches: LaunchRecord[] = [];
   readonly #loops: LoopRecord[] = [];
   readonly #conditions: { root: string; position: number }[] = [];
+  readonly #places = new Map<string, readonly Place[]>();
+  readonly #runs = new WeakMap<readonly Part[], { readonly runs: WrittenRuns | undefined }>();
 
   constructor(program: Program, report: Report, { stepsRunWhole, proved }: TaskProofs) {
     this.#program = program;
@@ -265,7 +275,11 @@ class TaskCheck {
           report: this.#report,
           stepsRunWhole: this.#stepsRunWhole,
         })
-      : checkSequential(view, state.ready, this.#report);
+      : checkSequential(
+          view,
+          { ready: state.ready, runsOf: (root) => this.#runsOf(root, state, around) },
+          this.#report,
+        );
     const completes = new Set(footprint.covered);
     if (footprint.storesTo) {
       for (const root of footprint.writes) {
@@ -274,6 +288,34 @@ class TaskCheck {
       }
     }
     return { footprint, completes };
+  }
+
+  /** How far a root is written that is not ready. */
+  #runsOf(root: string, { partial }: State, { facts }: Around): WrittenRuns | undefined {
+    const parts = partial.get(root)?.parts;
+    if (!parts) return undefined;
+    const known = this.#runs.get(parts);
+    if (known) return known.runs;
+    const runs = runsWritten(parts, this.#placesOf(root), facts);
+    this.#runs.set(parts, { runs });
+    return runs;
+  }
+
+  /** Where stores begin, of whatever launch. */
+  #placesOf(root: string): readonly Place[] {
+    const known = this.#places.get(root);
+    if (known) return known;
+    const views = namedBuffers(this.#program.buffers).sharing.get(root) ?? [];
+    const found = views.flatMap((buffer) =>
+      this.#program.kernels.flatMap((kernel) =>
+        placesOf(
+          buffer,
+          kernel.roles.flatMap((role) => storesInto(role.body, buffer.name)),
+        ),
+      ),
+    );
+    this.#places.set(root, found);
+    return found;
   }
 
   /** Of launches of which all that is known is what holds from the start, by themselves. */
@@ -319,6 +361,15 @@ class TaskCheck {
     if (parts.length < 2 || most < least) return false;
     return partsCoverByAxes(parts) || partsCover(parts, around.facts);
   }
+}
+
+/** The indices of plain stores into a buffer. */
+function storesInto(body: readonly Statement[], buffer: string): readonly (readonly IndexExpr[])[] {
+  const found: (readonly IndexExpr[])[] = [];
+  visitStatements(body, (s) => {
+    if (s.kind === "store" && s.buffer === buffer) found.push(s.index);
+  });
+  return found;
 }
 
 const nothingWritten: Written = { parts: [], most: 0, least: Infinity };
