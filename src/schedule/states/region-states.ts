@@ -231,6 +231,8 @@ export function listedStates(
 interface PricedTile {
   readonly micro: MicroTile;
   readonly loops: readonly LoopFigures[];
+  /** The same for tiles that have packed the same. */
+  readonly stored: number;
   readonly price: TilePrice;
 }
 
@@ -241,7 +243,9 @@ class Narrowing {
   readonly #region: Region;
   readonly #threads: number;
   readonly #byClass = new Map<string, RegionState[]>();
-  readonly #seen = new Set<string>();
+  readonly #seen = new Set<number>();
+  /** Numbers of what tiles have packed. */
+  readonly #stored = new Map<string, number>();
   /** Of states that deal work out: the share of sizes at which there are fewer parts than threads. */
   readonly #scarce = new Map<RegionState, number>();
   #bestNs = Infinity;
@@ -275,7 +279,8 @@ class Narrowing {
       const loops = loopsOf(micro);
       const price = pricer.tile(figures, loops, micro.packed);
       const floorNs = price.floorNs(limitNs);
-      if (floorNs <= limitNs) tiles.set(i, { micro, loops: loops.micro, price });
+      const stored = this.#storedAs(micro);
+      if (floorNs <= limitNs) tiles.set(i, { micro, loops: loops.micro, stored, price });
       return floorNs;
     });
     for (;;) {
@@ -307,10 +312,17 @@ class Narrowing {
     return { region: this.#region.name, target: this.#target.name, directives };
   }
 
-  #add({ micro, loops, price }: PricedTile, around: OuterChoice): void {
+  #storedAs({ packed }: MicroTile): number {
+    const key = packed.map((p) => `${p.tensor}.${p.axis}`).join();
+    const known = this.#stored.get(key) ?? this.#stored.size;
+    this.#stored.set(key, known);
+    return known;
+  }
+
+  #add({ micro, loops, stored, price }: PricedTile, around: OuterChoice): void {
     const { figures, lanes } = this.#space;
     const outer = outerLoops(figures, micro, around, lanes);
-    const key = codeKey(outer, loops) + micro.packed.map((p) => ` ${p.tensor}.${p.axis}`).join();
+    const key = codeKey(stored, outer, loops);
     if (this.#seen.has(key)) {
       this.#symmetry++;
       return;
@@ -395,11 +407,17 @@ function insertSorted(states: RegionState[], state: RegionState): void {
 
 /**
  * Equal for loops that run the same code in the same order: loops of one trip are none, and a loop that
- * continues the one around it is one with it.
+ * continues the one around it is one with it. 53 bits of a hash: for that a string takes several times as long.
  */
-function codeKey(outer: readonly LoopFigures[], micro: readonly LoopFigures[]): string {
-  let key = "";
-  let [lastOrigin, lastUnit, lastMode, lastAt] = [-1, 0, "", 0];
+function codeKey(
+  stored: number,
+  outer: readonly LoopFigures[],
+  micro: readonly LoopFigures[],
+): number {
+  const now = [mixed(stored, 0x9e3779b9), mixed(stored, 0x85ebca6b)] satisfies KeyHalves;
+  const before: KeyHalves = [now[0], now[1]];
+  let [lastOrigin, lastUnit] = [-1, 0];
+  let lastMode: LoopFigures["mode"] = "serial";
   const count = outer.length + micro.length;
   for (let i = 0; i < count; i++) {
     const { origin, unit, trips, mode } = i < outer.length ? outer[i]! : micro[i - outer.length]!;
@@ -409,12 +427,33 @@ function codeKey(outer: readonly LoopFigures[], micro: readonly LoopFigures[]): 
       mode === "serial" &&
       lastMode !== "unroll" &&
       lastUnit === unit * trips;
-    if (continues) key = key.slice(0, lastAt);
+    if (continues) [now[0], now[1]] = before;
     else lastMode = mode;
     lastOrigin = origin;
     lastUnit = unit;
-    lastAt = key.length;
-    key += `${origin}.${unit}.${mode === "serial" || mode === "grid" ? "" : trips}.${lastMode} `;
+    [before[0], before[1]] = now;
+    mix(now, 8 * origin + modeNumbers[lastMode]);
+    mix(now, unit);
+    mix(now, mode === "serial" || mode === "grid" ? 0 : trips);
   }
-  return key;
+  return (now[0] >>> 0) * 2 ** 21 + (now[1] >>> 11);
+}
+
+type KeyHalves = [high: number, low: number];
+
+const modeNumbers: Readonly<Record<LoopFigures["mode"], number>> = {
+  ...{ serial: 0, vector: 1, unroll: 2, grid: 3 },
+  ...{ blocks: 4, groups: 5, threads: 6 },
+};
+
+function mix(halves: KeyHalves, value: number): void {
+  halves[0] = mixed(halves[0] ^ value, 0xcc9e2d51);
+  halves[1] = mixed(halves[1] ^ value, 0x1b873593);
+}
+
+/** The finalizer of MurmurHash3 (Appleby 2011) over a product. */
+function mixed(value: number, factor: number): number {
+  let hash = Math.imul(value + 1, factor);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return hash ^ (hash >>> 13);
 }
