@@ -101,9 +101,10 @@ function multipliesInGroups({ roles }: Kernel): boolean {
 /**
  * Barriers one behind the other from which on an assembler overlaps what stands between them, such as the turns of
  * a scan, until the registers that it may have are full, and spills, however many these are (ptxas 13.0): it keeps what
- * a turn has read of shared memory for the sums of later ones. What is read between so many is near.
+ * a turn has read of shared memory for the sums of later ones. What is read between so many is near. Fewer do it where
+ * a thread may have less than what all warps leave each other in all of them.
  */
-const mostMeetings = 16;
+const [mostMeetings, fewMeetings] = [16, 8] as const;
 
 /** Barriers of a role that are not in a loop, at most. */
 function meetingsInLine({ roles }: Kernel): number {
@@ -182,6 +183,13 @@ class EntryEmitter {
     const { registersPerBlock, registersPerThread } = this.#request.architecture;
     const share = Math.floor(registersPerBlock.value / this.#threads.threads / 8) * 8;
     return Math.min(registersPerThread.value, share);
+  }
+
+  #meetsOften(): boolean {
+    const meetings = meetingsInLine(this.#kernel);
+    const warps = Math.ceil(this.#threads.threads / warpThreads);
+    const isMuch = meetings * warps > this.#maxRegisters();
+    return meetings > mostMeetings || (meetings > fewMeetings && isMuch);
   }
 
   #checkLimits(): void {
@@ -365,7 +373,7 @@ class EntryEmitter {
       clusterSize,
       copy: role.copies > 1 ? copy : undefined,
       thread: this.#thread,
-      meetsOften: meetingsInLine(kernel) > mostMeetings,
+      meetsOften: this.#meetsOften(),
       gridBarrier: () => this.#parameters.address({ kind: "gridBarrier" }),
     });
     const faults = (): Operand => this.#parameters.address({ kind: "faults" });

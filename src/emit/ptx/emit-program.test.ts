@@ -161,20 +161,20 @@ test("quotients of several vectors share the reciprocals of the divisors they na
 });
 
 test("the assembler may take all registers, and moves nothing across barriers that come often without a loop", () => {
-  const meeting = (body: string): string => `program p for "h200" {
+  const meeting = (body: string, threads: number): string => `program p for "h200" {
     buffer x : input memory f32 [96] source "x"
     buffer y : output memory f32 [96] source "y"
     kernel k region "r" {
       grid blocks (b < 1)
-      role main copies 1 threads 512 {
+      role main copies 1 threads ${threads} {
         ${body}
         store y[0] = f32(0)
       }
     }
     tasks { launch k after previous }
   }`;
-  const fenced = (body: string): readonly [number, number] => {
-    const { text } = emitted(meeting(body), "sm_90a");
+  const fenced = (body: string, threads = 256): readonly [number, number] => {
+    const { text } = emitted(meeting(body, threads), "sm_90a");
     expect(text).toContain(".minnctapersm 1");
     const behindFences = text.match(/pmevent 0;\n\s*bar\.sync/g) ?? [];
     return [behindFences.length, text.split("bar.sync").length - 1];
@@ -182,6 +182,9 @@ test("the assembler may take all registers, and moves nothing across barriers th
   const barriers = (n: number): string => "barrier instance\n".repeat(n);
   expect(fenced(barriers(16))).toEqual([0, 16]);
   expect(fenced(barriers(17))).toEqual([17, 17]);
+  // Of 16 warps, what they leave each other in nine is more than the 128 registers of a thread.
+  expect(fenced(barriers(8), 512)).toEqual([0, 8]);
+  expect(fenced(barriers(9), 512)).toEqual([9, 9]);
   expect(fenced(`for i < 9 { ${barriers(17)} }`)).toEqual([0, 17]);
   expect(fenced(`for i < 9 unrolled { ${barriers(2)} }`)).toEqual([18, 18]);
 });
