@@ -28,7 +28,7 @@ const [mostParts, mostSplits] = [8, 1024] as const;
  * Results and scores that a thread holds at most, in words; by warps, of a triangle whose last rows are no whole tile,
  * whose bounds an assembler holds beside them, and of so many that are kept from step to step, beside which products
  * have less room for operands; and by warps, with what it loads ahead of its use (ptxas 13.0: up to 192 of them take
- * at most all 255 registers, from 200 on they are spilled).
+ * at most all 255 registers, from 200 on many are spilled).
  */
 const [mostWords, mostFullWords, muchKept, mostAhead] = [200, 184, 144, 196] as const;
 /** Words of queries, of sixteen rows, that are on the way from shared memory where a thread does not keep them. */
