@@ -84,6 +84,23 @@ export const attentions: readonly AttentionCase[] = [
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },
+  // As many operands of scores ahead, and words from step to step, as a thread has room for.
+  {
+    ...{ ...square, rows: 77, columns: 77, depth: 128, dtype: "f16", causal: false, mask: true },
+    how: "by mma tile (64, 32) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, columns: 513, depth: 224, dtype: "bf16", causal: false, mask: true },
+    how: "by mma tile (64, 32) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, depth: 112, dtype: "bf16", causal: false, mask: true },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, depth: 80, dtype: "f16", causal: true },
+    how: "by mma tile (64, 32) warps 2 stages 2",
+  },
   {
     ...{ ...square, depth: 64, dtype: "bf16", causal: false },
     how: "by wgmma tile (192, 128) warps 12 stages 2 gathered",

@@ -188,4 +188,8 @@ export const selections: readonly SelectionCase[] = [
 export const selected: readonly SelectionCase[] = [
   { dtype: "bf16", shape: [4, 50_000], k: 1000 },
   { dtype: "f32", shape: [3, 50_021], k: 300 },
+  // Digits and turns of scans meet up to 40 times in line, in blocks of 512 threads and of 256.
+  { dtype: "f32", shape: [30, 55_858], k: 1000 },
+  { dtype: "bf16", shape: [30, 6667], k: 700 },
+  { dtype: "u8", shape: [500, 16_132], k: 500 },
 ];

@@ -22,7 +22,6 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { ParameterList } from "./parameter-list.ts";
 import { type Operand, PtxCode } from "./ptx-code.ts";
 import type { PtxKernel } from "./ptx-module.ts";
-import { estimateRegisters } from "./register-pressure.ts";
 import { checkRegisterShares } from "./register-shares.ts";
 import { divisionsIn } from "./shared-division.ts";
 import {
@@ -101,16 +100,11 @@ function multipliesInGroups({ roles }: Kernel): boolean {
 
 /**
  * Barriers one behind the other from which on an assembler overlaps what stands between them, such as the turns of
- * a scan, until the registers that it is promised are full, and spills, however many these are (ptxas 13.0). What is
- * read between so many is near.
+ * a scan, until the registers that it may have are full, and spills, however many these are (ptxas 13.0): it keeps what
+ * a turn has read of shared memory for the sums of later ones. What is read between so many is near. Fewer do it where
+ * a thread may have less than what all warps leave each other in all of them.
  */
-const mostMeetings = 16;
-/**
- * Where it is promised nothing, it tries 40 registers first, and spills a few of large blocks that need some more; such
- * are told as many blocks as have what they need and the slack that it fills. What needs twice as many it leaves at
- * that, and would fill and spill what it is promised (ptxas 13.0, TopK and scans of 28 shapes).
- */
-const [largeBlock, slack, triedFirst] = [256, 1.4, 40] as const;
+const [mostMeetings, fewMeetings] = [16, 8] as const;
 
 /** Barriers of a role that are not in a loop, at most. */
 function meetingsInLine({ roles }: Kernel): number {
@@ -170,7 +164,7 @@ class EntryEmitter {
     return {
       name: kernel.name,
       entry,
-      text: this.#text(this.#leastBlocks()),
+      text: this.#text(),
       parameters: this.#parameters.list,
       grid: this.#grid.extents,
       threads: this.#threads.threads,
@@ -191,19 +185,11 @@ class EntryEmitter {
     return Math.min(registersPerThread.value, share);
   }
 
-  /**
-   * Blocks that a multiprocessor holds at once, at least: the fewer, the more registers an assembler takes. One where a
-   * thread may as well take all that there are; who passes them on has to say how many these are.
-   */
-  #leastBlocks(): number | undefined {
-    if (multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings) return 1;
-    const { threads } = this.#threads;
-    if (threads < largeBlock) return undefined;
-    const { registersPerBlock, registersPerThread } = this.#request.architecture;
-    const text = this.#text(undefined);
-    const needed = estimateRegisters({ text, maxRegisters: registersPerThread.value });
-    const blocks = Math.floor(registersPerBlock.value / (threads * slack * needed));
-    return needed < 2 * triedFirst && blocks > 0 ? blocks : undefined;
+  #meetsOften(): boolean {
+    const meetings = meetingsInLine(this.#kernel);
+    const warps = Math.ceil(this.#threads.threads / warpThreads);
+    const isMuch = meetings * warps > this.#maxRegisters();
+    return meetings > mostMeetings || (meetings > fewMeetings && isMuch);
   }
 
   #checkLimits(): void {
@@ -226,7 +212,7 @@ class EntryEmitter {
     }
   }
 
-  #text(blocks: number | undefined): string {
+  #text(): string {
     const out = new TextWriter();
     out.line(`// ${this.#kernel.name}: ${this.#kernel.region}`.replaceAll("\n", " "));
     if (this.#memory.isDynamic) {
@@ -235,8 +221,9 @@ class EntryEmitter {
     const parameters = this.#parameters.declarations();
     out.line(`.visible .entry ${this.#request.entry}(${parameters.join(", ")})`);
     out.line(`.maxntid ${this.#threads.threads}, 1, 1`);
-    // Without it ptxas keeps to few registers by moving independent loads behind each other.
-    if (blocks !== undefined) out.line(`.minnctapersm ${blocks}`);
+    // Without it ptxas keeps to few registers by moving independent loads behind each other; and who passes registers
+    // on has to say how many there are.
+    out.line(".minnctapersm 1");
     out.line("{");
     out.indented(() => {
       if (!this.#memory.isDynamic && this.#memory.bytes > 0) {
@@ -386,6 +373,7 @@ class EntryEmitter {
       clusterSize,
       copy: role.copies > 1 ? copy : undefined,
       thread: this.#thread,
+      meetsOften: this.#meetsOften(),
       gridBarrier: () => this.#parameters.address({ kind: "gridBarrier" }),
     });
     const faults = (): Operand => this.#parameters.address({ kind: "faults" });

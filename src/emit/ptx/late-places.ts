@@ -12,7 +12,7 @@ const plain = /^(add|sub|mul|mad|neg|shl|cvt|mov|ld\.param)\b/;
 const ofIntegers = /\.(s32|u32|b32|s64|u64|b64)$/;
 /** No value is computed behind these that stands in front of them. */
 const fences =
-  /^(bar|barrier|fence|membar|mbarrier|cp\.async|wgmma|setmaxnreg|griddepcontrol|atom|red|shfl|nanosleep)/;
+  /^(bar|barrier|fence|membar|mbarrier|cp\.async|wgmma|setmaxnreg|griddepcontrol|atom|red|shfl|nanosleep|pmevent)/;
 
 const calls = /^(div|sqrt|rcp)\.rn\b/;
 

@@ -11,7 +11,7 @@ import type { PtxBlock, PtxFlow, PtxInstruction } from "./ptx-flow.ts";
 
 /** No load is moved over these. */
 const fences =
-  /^(bra|ret|bar|barrier|fence|membar|mbarrier|cp\.async|wgmma|setmaxnreg|griddepcontrol|atom|red|shfl|nanosleep)/;
+  /^(bra|ret|bar|barrier|fence|membar|mbarrier|cp\.async|wgmma|setmaxnreg|griddepcontrol|atom|red|shfl|nanosleep|pmevent)/;
 /** Threads see each other's writes by these: they stay where they are. */
 const ordered = /^ld\.(volatile|relaxed|acquire|shared|local)/;
 const copies = /^cp\.async\.c[ag]/;

@@ -32,7 +32,7 @@ export interface PtxFlow {
 
 /** Opcodes whose first operand is not a result, although it is no address. */
 const withoutResult =
-  /^(bra|ret|bar|barrier|setmaxnreg|griddepcontrol|fence|cp\.async\.(bulk\.)?(wait|commit)|wgmma\.(fence|commit|wait)|nanosleep)/;
+  /^(bra|ret|bar|barrier|setmaxnreg|griddepcontrol|fence|cp\.async\.(bulk\.)?(wait|commit)|wgmma\.(fence|commit|wait)|nanosleep|pmevent)/;
 /** Sums that stay in the registers that are named first. */
 const addsInPlace = /^wgmma\.mma_async/;
 

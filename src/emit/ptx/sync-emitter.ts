@@ -43,6 +43,8 @@ export interface SyncParts {
   readonly copy: Operand | undefined;
   /** The register with the number of the thread in its block. */
   readonly thread: Operand;
+  /** Whether so many barriers follow each other that an assembler has to be kept from moving sums across them. */
+  readonly meetsOften: boolean;
   /** The register with the address of the grid's barrier. */
   readonly gridBarrier: () => Operand;
 }
@@ -237,6 +239,9 @@ export class SyncEmitter {
   #meetMany(count: number, barrier: number, copy?: Operand): void {
     const { code } = this.#context;
     const number = copy ? code.op("add.s32", "r", copy, String(barrier)) : String(barrier);
+    // Nothing at all is scheduled across the trigger of a performance counter, which takes one slot; across barriers
+    // and fences of memory all that is not memory is (ptxas 13.0).
+    if (this.#parts.meetsOften) code.emit("pmevent 0");
     code.emit(`bar.sync ${number}, ${count}`);
   }
 

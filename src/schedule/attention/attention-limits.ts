@@ -1,6 +1,8 @@
 /** What a block can be given of attention: tiles, registers, shared memory. Pure. */
 
-import { constantValue, sub } from "../../semantics/index-expr.ts";
+import type { Access } from "../../region/nest.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import { constantValue, mentionsVariable, sub } from "../../semantics/index-expr.ts";
 import { literal, mapScalar, scalarsAtOnce } from "../../semantics/scalar-expr.ts";
 import type { AttendDirective } from "../directive.ts";
 import { streamedPanel } from "../products/stream-operands.ts";
@@ -11,6 +13,7 @@ import {
   isMultiple,
   isOpenAttention,
   plainScale,
+  rowName,
 } from "./attention-form.ts";
 
 /** Elements of a row of shared memory where warps multiply: as wide as the widest swizzle. */
@@ -23,9 +26,15 @@ const [pairColumns, warpThreads, vectorBytes] = [8, 32, 16] as const;
 const [mostParts, mostSplits] = [8, 1024] as const;
 /**
  * Results and scores that a thread holds at most, in words; by warps, of a triangle whose last rows are no whole tile,
- * whose bounds an assembler holds beside them.
+ * whose bounds an assembler holds beside them, and of so many that are kept from step to step, beside which products
+ * have less room for operands; and by warps, with what it loads ahead of its use (ptxas 13.0: up to 192 of them take
+ * at most all 255 registers, from 200 on many are spilled).
  */
-const [mostWords, mostRaggedWords] = [200, 184] as const;
+const [mostWords, mostFullWords, muchKept, mostAhead] = [200, 184, 144, 196] as const;
+/** Words of queries, of sixteen rows, that are on the way from shared memory where a thread does not keep them. */
+const queriesAhead = 8;
+/** Width up to which a thread keeps queries beside operands of its scores. */
+const widestKept = 192;
 
 /** Threads' words of a block's warpgroups by how many multiply, with room for what else they hold. */
 const groupWords: Readonly<Record<number, number>> = { 1: 200, 2: 208, 3: 128 };
@@ -116,10 +125,13 @@ function warpFault(d: AttendDirective, form: AttentionForm): string | undefined 
     if (o.along === columnName && columns % o.lanes !== 0) return `${columns} columns in vectors`;
   }
   if (d.gathered) return "threads of warps store results themselves";
-  const words = wordsOfThread(d, form);
+  const [words, ahead] = [wordsOfThread(d, form), wordsAhead(d, form)];
   const isRagged = isTriangular(d, form) && !isMultiple(form.rowCount, rows);
-  if (words <= (isRagged ? mostRaggedWords : mostWords)) return undefined;
-  return `a thread would hold ${words} words of results and scores`;
+  const isFull = isRagged || keptOfThread(d, form) >= muchKept;
+  if (words > (isFull ? mostFullWords : mostWords))
+    return `a thread would hold ${words} words of results and scores`;
+  if (ahead === 0 || words + ahead <= mostAhead) return undefined;
+  return `a thread would hold ${words} words of results and scores, and ${ahead} that are loaded ahead`;
 }
 
 function groupFault(d: AttendDirective, form: AttentionForm): string | undefined {
@@ -169,11 +181,17 @@ export function mayGather({ tile }: AttendDirective, form: AttentionForm): boole
 }
 
 /** Registers of results, scores and what is multiplied by values. */
-export function wordsOfThread({ by, tile, warps }: AttendDirective, form: AttentionForm): number {
-  const [rows, columns] = tile;
+export function wordsOfThread(d: AttendDirective, form: AttentionForm): number {
+  const [rows, columns] = d.tile;
+  const tall = rows / d.warps / unit;
+  return tall * (columns / 2 + columns / 4) + keptOfThread(d, form);
+}
+
+/** Of these, what a thread has from step to step: results, and queries. */
+function keptOfThread({ by, tile: [rows], warps }: AttendDirective, form: AttentionForm): number {
   const tall = rows / warps / unit;
   const queries = by === "mma" && keepsQueries(form) ? (tall * form.depth) / 4 : 0;
-  return tall * ((form.width + columns) / 2 + columns / 4) + queries;
+  return (tall * form.width) / 2 + queries;
 }
 
 /**
@@ -192,9 +210,44 @@ function wordsBegun(
   return early * (scalarsAtOnce(ofSum) - 1) * (1 + scoreReads.length);
 }
 
-/** Whether a thread keeps what it multiplies by keys, or loads it from shared memory in each step. */
-export function keepsQueries({ depth }: AttentionForm): boolean {
-  return depth <= 128;
+/**
+ * Registers of what warps load ahead of its use: an assembler begins all loads of a step's masks at once, before the
+ * products, and, where they come from shared memory in each step, those of the next queries; of a step that has no
+ * other before it, of all.
+ */
+function wordsAhead(d: AttendDirective, form: AttentionForm): number {
+  if (form.scoreReads.length === 0) return 0;
+  const [rows, columns] = d.tile;
+  const tall = rows / d.warps / unit;
+  const ofRows = isOneStep(d, form) ? form.depth / 4 : queriesAhead;
+  const queries = keepsQueries(form) ? 0 : ofRows * tall;
+  const reads = readTypes(form).map(([access, bits]) => {
+    const mentions = (name: string): boolean => access.index.some((e) => mentionsVariable(e, name));
+    // Halves come in pairs where these are whole, bytes are taken apart; rows that read the same read it once.
+    const words = isMultiple(form.columnCount, 2) && bits === 16 ? 1 : 2;
+    const ofRow = mentions(columnName!) ? (words * columns) / pairColumns : 1;
+    const isOfRows = mentions(rowName!) || !isMultiple(form.rowCount, rows);
+    return ofRow * (isOfRows ? 2 * tall : 1);
+  });
+  return reads.reduce((sum, words) => sum + words, queries);
+}
+
+/** Operands of scores and the bits of their elements. */
+function readTypes({ score, scoreReads }: AttentionForm): readonly (readonly [Access, number])[] {
+  const bits = new Map<number, number>();
+  mapScalar(score, (e) => {
+    if (e.kind === "argument") bits.set(e.index - 1, dtypes[e.dtype].bits);
+    return e;
+  });
+  return scoreReads.map((access, i) => [access, bits.get(i) ?? 0]);
+}
+
+/**
+ * Whether a thread keeps what it multiplies by keys, or loads it from shared memory in each step: as wide results and
+ * operands of scores leave no room for it.
+ */
+export function keepsQueries({ depth, width, scoreReads }: AttentionForm): boolean {
+  return depth <= 128 && (scoreReads.length === 0 || width <= widestKept);
 }
 
 /** Whether steps right of the diagonal are left out: columns that no row of a tile meets. */
