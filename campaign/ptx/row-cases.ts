@@ -141,6 +141,7 @@ export const scans: readonly ScanCase[] = [
   { dtype: "i64", shape: [3, 50_257, 7], axis: 1, reverse: true },
   { dtype: "f16", shape: [4097, 4096], axis: 0, reverse: false },
   { dtype: "f32", shape: [16, 197, 768], axis: 1, reverse: false },
+  { dtype: "f32", shape: [13, 59_085, 1], axis: 1, reverse: true },
 ];
 
 /** Folds of all elements, over axes that no number of parts divides, and of the first axis, with a few results. */
