@@ -334,10 +334,12 @@ export const stagingRegisters = 16;
  */
 function isCut({ statements }: RowsForm): boolean {
   return statements.some(({ statement: { writes } }) =>
-    writes.some((w) => {
-      const near = variablesOf(w.index.at(-1)!);
-      return near.has(elementLoop) && near.size > 1;
-    }),
+    writes.some((w) =>
+      w.index.some((e) => {
+        const along = variablesOf(e);
+        return along.has(elementLoop) && along.size > 1;
+      }),
+    ),
   );
 }
 
