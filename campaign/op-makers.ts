@@ -4,6 +4,7 @@
  * adding a maker.
  */
 import type { PoolKind, ReduceKind } from "../src/semantics/core-ops.ts";
+import { type DType, dtypes } from "../src/semantics/dtype.ts";
 import { constantValue, type IndexExpr, toIndex } from "../src/semantics/index-expr.ts";
 import type { ScalarOp } from "../src/semantics/scalar-expr.ts";
 import type { GraphDraft, PoolValue } from "./random-graph.ts";
@@ -239,15 +240,22 @@ const pad: OpMaker = (d) => {
   return true;
 };
 
+/** What may be folded of a type: sums of whole numbers wrap around, in any order. */
+function foldsOf(dtype: DType): readonly ReduceKind[] {
+  return dtype === "bool" ? ["or", "and"] : ["sum", "max", "min"];
+}
+
 const reduce: OpMaker = (d) => {
-  const x = d.find((v) => isFloat(v) && v.dims.length > 0);
+  const x = d.find((v) => v.dims.length > 0 && dtypes[v.dtype].bits >= 8);
   if (x === undefined) return false;
   const axes = x.dims.map((_, i) => i).filter(() => d.rng.uniform() < 0.6);
   if (axes.length === 0) return false;
-  const kind = d.rng.pick(["sum", "max", "min"] as const satisfies ReduceKind[]);
+  const kind = d.rng.pick(foldsOf(x.dtype));
   const terms = axes.reduce((n, axis) => n * x.extents[axis]!, 1);
   const facts =
-    kind === "sum" ? { exact: false, bound: x.bound * terms } : { exact: x.exact, bound: x.bound };
+    kind === "sum" && isFloat(x)
+      ? { exact: false, bound: x.bound * terms }
+      : { exact: x.exact, bound: x.bound };
   d.keep(d.builder.reduce(kind, x.id, axes, d.rng.uniform() < 0.5), facts);
   return true;
 };

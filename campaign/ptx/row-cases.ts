@@ -141,6 +141,7 @@ export const scans: readonly ScanCase[] = [
   { dtype: "i64", shape: [3, 50_257, 7], axis: 1, reverse: true },
   { dtype: "f16", shape: [4097, 4096], axis: 0, reverse: false },
   { dtype: "f32", shape: [16, 197, 768], axis: 1, reverse: false },
+  { dtype: "f32", shape: [13, 59_085, 1], axis: 1, reverse: true },
 ];
 
 /** Folds of all elements, over axes that no number of parts divides, and of the first axis, with a few results. */
@@ -149,6 +150,14 @@ export const folds: readonly FoldCase[] = [
   { dtype: "bf16", shape: [7, 10_007], axes: [0, 1] },
   { dtype: "f16", shape: [101, 103, 107], axes: [0, 1, 2] },
   { dtype: "f32", shape: [10_007, 37], axes: [0] },
+  // Narrower than what threads exchange: along rows that vectors divide and do not, along columns, of all elements.
+  { kind: "or", dtype: "bool", shape: [8192, 4000], axes: [1] },
+  { kind: "and", dtype: "bool", shape: [512, 1501], axes: [1] },
+  { kind: "or", dtype: "bool", shape: [10_007, 37], axes: [0] },
+  { kind: "max", dtype: "u8", shape: [999, 1001], axes: [0, 1] },
+  { kind: "max", dtype: "u8", shape: [8192, 4000], axes: [1] },
+  { kind: "min", dtype: "i8", shape: [10_007, 48], axes: [0] },
+  { kind: "sum", dtype: "i8", shape: [512, 1500], axes: [1] },
 ];
 
 /** Updates that meet: in parts, with a reduction and without, and by the threads of their slices alone. */

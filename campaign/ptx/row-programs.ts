@@ -12,6 +12,7 @@ import { buildNests } from "../../src/region/builders/build-nests.ts";
 import { programOf, regionsOf } from "../../src/region/regions-of.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import type { ReduceKind } from "../../src/semantics/core-ops.ts";
 import type { DType } from "../../src/semantics/dtype.ts";
 import { constant, variable } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
@@ -122,16 +123,21 @@ export function groupNormText(
 }
 
 export interface FoldCase {
+  /** A sum where it is absent. */
+  readonly kind?: ReduceKind;
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly axes: readonly number[];
 }
 
-/** A sum over axes as the compiler makes it, in all of its kernels. */
-export function foldText({ dtype, shape, axes }: FoldCase, making = new Making()): string {
+/** A fold over axes as the compiler makes it, in all of its kernels. */
+export function foldText(
+  { kind = "sum", dtype, shape, axes }: FoldCase,
+  making = new Making(),
+): string {
   const g = new GraphBuilder("fold");
   const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
-  const graph = g.finish([g.reduce("sum", x, axes, false)]);
+  const graph = g.finish([g.reduce(kind, x, axes, false)]);
   const made = making.compile({ graph, weights: noWeights }, { target: h200, overlap: false });
   return printProgram(made.plan.program);
 }

@@ -223,7 +223,7 @@ export const suite: readonly Entry[] = [
     claims: targets,
   })),
   ...lines.folds.map((given) => ({
-    name: `sum of ${given.dtype} ${given.shape.join(" ")} over ${given.axes.join(" ")}, all kernels`,
+    name: `${given.kind ?? "sum"} of ${given.dtype} ${given.shape.join(" ")} over ${given.axes.join(" ")}, all kernels`,
     text: (making?: Making) => foldText(given, making),
     claims: targets,
   })),

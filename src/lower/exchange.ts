@@ -2,10 +2,10 @@
  * What threads of a warp tell each other: every thread's partial result of a reduction becomes that of all, or
  * of all threads before it, exchanged in halves. Cells of registers carry what is sent and what comes.
  */
-import { issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
-import { findTileIntrinsic } from "../program/intrinsic-table.ts";
+import { castExpr, issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
+import { exchangedAs } from "../schedule/exchanged-types.ts";
 import type { DType } from "../semantics/dtype.ts";
 import { constant, floorDiv, type IndexExpr, mod } from "../semantics/index-expr.ts";
 import type { Monoid } from "../semantics/monoids.ts";
@@ -117,23 +117,29 @@ function exchangeOf(
     return name;
   };
   const cells = monoid.components.map(({ dtype }) => {
-    if (!findTileIntrinsic(shuffleName(1, dtype))) {
+    const word = exchangedAs(dtype);
+    if (!word) {
       reject("SCH031", `threads of a warp exchange no ${dtype}`, {
         at,
         help: "leave the reduce loop in one thread",
       });
     }
-    return { own: makeCell(dtype), other: makeCell(dtype) };
+    return { word, own: makeCell(word), other: makeCell(word) };
   });
   return (mine, distance) =>
-    cells.map(({ own, other }, i) => {
-      const { dtype } = mine[i]!;
+    cells.map(({ word, own, other }, i) => {
       block.push(
-        storeTo(own, [0], mine[i]!),
-        issue(shuffleName(distance, dtype), [tileAt(other, [0], [1]), tileAt(own, [0], [1])]),
+        storeTo(own, [0], asType(mine[i]!, word)),
+        issue(shuffleName(distance, word), [tileAt(other, [0], [1]), tileAt(own, [0], [1])]),
       );
-      return freeze(loadExpr(other, [0], { dtype, lanes: 1 }), names, block);
+      const theirs = loadExpr(other, [0], { dtype: word, lanes: 1 });
+      return freeze(asType(theirs, mine[i]!.dtype), names, block);
     });
+}
+
+/** A value in a type that has it. */
+function asType(value: Expr, dtype: DType): Expr {
+  return value.dtype === dtype ? value : castExpr(value, dtype, false);
 }
 
 /** Names a value here and now: what it is loaded from changes. */

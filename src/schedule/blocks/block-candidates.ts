@@ -13,10 +13,10 @@ import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import { enumerateAttention } from "../attention/attention-candidates.ts";
 import type { Directive, Schedule } from "../directive.ts";
+import { isExchanged } from "../exchanged-types.ts";
 import { enumerateProducts } from "../products/product-candidates.ts";
 import { productForm } from "../products/product-form.ts";
 import { enumerateRows } from "../rows/rows-candidates.ts";
-import { exchangedTypes } from "../rows/rows-form.ts";
 import { symbolRanges } from "../scheduled-region.ts";
 import { enumerateTurns } from "../turns/turn-candidates.ts";
 import { interleavedOf } from "./interleaved.ts";
@@ -41,6 +41,7 @@ const vectorTypes: ReadonlySet<string> = new Set([
   "u8",
   "i4",
   "u4",
+  "bool",
   "f8e4m3fn",
   "f8e5m2",
 ]);
@@ -184,7 +185,7 @@ class BlockCandidates {
     const { reduction, loops } = this.#statement;
     const { warpThreads } = this.#limits;
     if (!reduction || reduction.numericClass === "approximates") return;
-    const exchanged = reduction.monoid.components.every(({ dtype }) => exchangedTypes.has(dtype));
+    const exchanged = reduction.monoid.components.every(isExchanged);
     const long = loops.filter((l) => l.kind === "reduce" && this.#extentOf(l) >= warpThreads / 2);
     if (!exchanged || loops.some((l) => nestedReduce(l, loops))) return;
     for (const { name } of long) {

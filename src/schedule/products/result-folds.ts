@@ -18,7 +18,7 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
-import { exchangedTypes } from "../rows/rows-form.ts";
+import { isExchanged } from "../exchanged-types.ts";
 import type { ProductForm } from "./product-form.ts";
 import { type TileFault, unfit } from "./tile-fault.ts";
 
@@ -45,7 +45,7 @@ export function resultFold(
   if (!isOwn || !reduction || reduction.numericClass === "approximates") return undefined;
   const isPlain = guard.length === 0 && indirects.length === 0;
   if (!isPlain || writes.some((w) => w.combine !== "overwrite")) return undefined;
-  if (reduction.monoid.components.some(({ dtype }) => !exchangedTypes.has(dtype))) return undefined;
+  if (!reduction.monoid.components.every(isExchanged)) return undefined;
   const taken = reads.flatMap((r, i) => (r.tensor === made.tensor ? [i] : []));
   const [read] = taken;
   const isLate = finishReads.some((r) => r.tensor === made.tensor);

@@ -7,7 +7,6 @@
 import type { Access, Loop, Region, Statement, Write } from "../../region/nest.ts";
 import { accessKey, renameVariables } from "../../region/statement.ts";
 import { type Condition, printCondition } from "../../semantics/condition.ts";
-import type { DType } from "../../semantics/dtype.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -17,6 +16,7 @@ import {
 import { rangeOf } from "../../semantics/index-range.ts";
 import type { Monoid } from "../../semantics/monoids.ts";
 import type { RowsDirective } from "../directive.ts";
+import { isExchanged } from "../exchanged-types.ts";
 import { symbolRanges } from "../scheduled-region.ts";
 import { scanForm } from "./scan-form.ts";
 
@@ -52,16 +52,6 @@ export interface RowsForm {
   /** Tensors that one statement makes and a later one reads: a value a row, or one an element. */
   readonly made: ReadonlyMap<string, "row" | "element">;
 }
-
-/** What the threads of a warp exchange in one instruction, or two. */
-export const exchangedTypes: ReadonlySet<DType> = new Set<DType>([
-  "f32",
-  "i32",
-  "u32",
-  "f64",
-  "i64",
-  "u64",
-] as const);
 
 /** Axes of a grid. */
 const mostRowLoops = 3;
@@ -146,7 +136,7 @@ function rowStatements(
   if (indirects.length > 0) return `${name} reads indices`;
   if (writes.some((w) => w.combine !== "overwrite")) return `${name} updates in place`;
   if (reduction?.numericClass === "approximates") return `${name} may not be reassociated`;
-  if (reduction?.monoid.components.some(({ dtype }) => !exchangedTypes.has(dtype)))
+  if (reduction && !reduction.monoid.components.every(isExchanged))
     return `${name} folds what threads do not exchange`;
   const space = loops.filter((l) => l.kind === "space");
   const inner = loops.filter((l) => l.kind !== "space");
@@ -344,10 +334,12 @@ export const stagingRegisters = 16;
  */
 function isCut({ statements }: RowsForm): boolean {
   return statements.some(({ statement: { writes } }) =>
-    writes.some((w) => {
-      const near = variablesOf(w.index.at(-1)!);
-      return near.has(elementLoop) && near.size > 1;
-    }),
+    writes.some((w) =>
+      w.index.some((e) => {
+        const along = variablesOf(e);
+        return along.has(elementLoop) && along.size > 1;
+      }),
+    ),
   );
 }
 

@@ -181,9 +181,15 @@ describe("a scan in parts", () => {
 
   it("is proved with the schedule that is cheapest, from either end", () => {
     for (const reverse of [false, true]) {
-      const scan = { dtype: "f32", shape: [4, 65_536], exclusive: false, reverse } as const;
-      const made = compileModel({ graph: scanGraph(scan), weights: noWeights }, { target });
-      expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+      // The last parts of lines beside each other, too, are turns of all threads.
+      for (const shape of [
+        [4, 65_536],
+        [64, 4099, 3],
+      ]) {
+        const scan = { dtype: "f32", shape, exclusive: false, reverse } as const;
+        const made = compileModel({ graph: scanGraph(scan), weights: noWeights }, { target });
+        expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+      }
     }
   });
 
@@ -215,6 +221,44 @@ describe("a scan beside axes of one element", () => {
     if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
     const found = new Int32Array(run.contents.get(nameOf("output"))!.slice().buffer);
     expect([...found]).toEqual(valuesOf(take(runGraph(graph, [x]))[0]!).map(Number));
+  });
+
+  it.each([
+    { shape: [20_011, 1], axis: 0, exclusive: false, reverse: true },
+    { shape: [1, 20_011, 1, 1], axis: 1, exclusive: true, reverse: false, kind: "prod" },
+    { shape: [9001, 1, 2, 1], axis: 0, exclusive: false, reverse: true },
+  ] as const)("is cut in parts as without them: $shape along $axis", (given) => {
+    const scan = { dtype: "i32", ...given } as const;
+    const graph = scanGraph(scan);
+    const made = compileModel({ graph, weights: noWeights }, { target });
+    expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+    const without = given.shape.filter((n) => n > 1);
+    const axis = given.shape.slice(0, given.axis).filter((n) => n > 1).length;
+    const same = compiled(scanGraph({ ...scan, shape: without, axis }));
+    const { plan, regions, nests } = take(made);
+    expect(regions).toHaveLength(3);
+    expect(regions.map((r) => r.price.estimateNs)).toEqual(
+      same.regions.map((r) => r.price.estimateNs),
+    );
+    const x = randomRef("i32", given.shape, new Rng(4));
+    const contents = new Map([["x", new Uint8Array(fromRef(x).data.buffer)]]);
+    const run = runProgram(plan.program, { parameters: {}, contents, threads: 1, seed: 1 });
+    if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+    const found = new Int32Array(run.contents.get(nests.outputs[0]!)!.slice().buffer);
+    expect([...found]).toEqual(valuesOf(take(runGraph(graph, [x]))[0]!).map(Number));
+  });
+
+  it("is cut where others read it, and behind another one", () => {
+    const g = new GraphBuilder("scan");
+    const x = g.input("x", tensorType("i32", 2, 1, 50_021, 1));
+    const attrs = { kind: "sum", axis: 2, exclusive: false, reverse: false } as const;
+    const first = g.node("cumulative", [g.add(x, x)], attrs);
+    const second = g.node("cumulative", [first], { ...attrs, reverse: true });
+    const graph = g.finish([first, second, g.mul(second, x)]);
+    const made = compileModel({ graph, weights: noWeights }, { target });
+    expect(made.ok ? made.warnings : made.diagnostics).toEqual([]);
+    const names = take(made).regions.map((r) => r.scheduled.region.name);
+    expect(names.filter((name) => name.endsWith(".before"))).toHaveLength(2);
   });
 });
 

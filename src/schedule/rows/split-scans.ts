@@ -4,7 +4,8 @@
  * itself and combined with it (Blelloch 1990; "reduce, then scan"). The last part may be shorter. In: regions in order, prices (injected).
  * Out: the regions, some as three, with tensors of a value for each part between them, where that costs less.
  */
-import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
+import { coalesceRegion } from "../../region/coalesce.ts";
+import type { Access, Loop, Region, RegionTensor, Statement, View } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import {
   substituteAccess,
@@ -45,9 +46,13 @@ const linesBeside = 32;
 export function scansFor(priceOf: (region: Region) => number, limits: BlockLimits): LayOut {
   return (regions) => {
     const tensors = new Map<string, NonNullable<ReturnType<Region["tensors"]["get"]>>>();
+    const views: View[] = [];
     const laidOut = regions.flatMap((region) => {
+      if (!isScan(region)) return [region];
+      // Axes of one element hide which axis is the nearest, and are loops over lines that a grid has no axis for.
+      const joined = coalesceRegion(region, true);
       const cuts = partCounts
-        .flatMap((parts) => splitScan(region, parts, limits.cores))
+        .flatMap((parts) => splitScan(joined.region, parts, limits.cores))
         .filter(([, , scans]) => enumerateRows(scans, limits, false).length > 0);
       if (cuts.length === 0) return [region];
       const prices = cuts.map((cut) => cut.reduce((sum, r) => sum + priceOf(r), 0));
@@ -57,13 +62,21 @@ export function scansFor(priceOf: (region: Region) => number, limits: BlockLimit
       for (const [name, tensor] of cut.flatMap((r) => [...r.tensors])) {
         if (tensor.role !== "local" && !region.tensors.has(name)) tensors.set(name, tensor);
       }
+      for (const view of joined.views) {
+        tensors.set(view.tensor, joined.region.tensors.get(view.tensor)!);
+        views.push(view);
+      }
       return cut;
     });
     const between = [...tensors].map(
       ([name, t]) => [name, { ...t, role: "intermediate" as const }] as const,
     );
-    return { regions: laidOut, tensors: new Map(between) };
+    return { regions: laidOut, tensors: new Map(between), views };
   };
+}
+
+function isScan({ statements: [statement, ...others] }: Region): boolean {
+  return others.length === 0 && statement!.loops.some((l) => l.kind === "scan");
 }
 
 /** The region as folds of parts, what is before them, and scans of them; none where that is not worth a price. */
@@ -72,8 +85,8 @@ export function splitScan(
   parts: number,
   cores: number,
 ): readonly (readonly [Region, Region, Region])[] {
-  const [statement, ...others] = region.statements;
-  if (!statement || others.length > 0 || !statement.loops.some((l) => l.kind === "scan")) return [];
+  const [statement] = region.statements;
+  if (!statement || !isScan(region)) return [];
   if (statement.guard.length > 0 || statement.indirects.length > 0) return [];
   const form = scanForm(statement);
   if (typeof form === "string") return [];
