@@ -223,6 +223,8 @@ describe("order and reuse of memory", () => {
     "src/region/coalesce.ts": "renames loops: the same points in the same order",
     "src/region/compose-epilogue.ts": "puts an expression in place of the element that it makes",
     "src/region/groups.ts": "proposes groups; form-region.ts asks whether they may run late",
+    "src/region/growing-joins.ts":
+      "renames elements: one store for each, and the validator proves that it comes before",
     "src/region/inline-producer.ts": "puts an expression in place of the element that it makes",
     "src/region/passes.ts": "tells of what was decided",
     "src/region/prune.ts": "drops what nobody reads",

@@ -49,7 +49,7 @@ const square = { heads: 12, groups: 12, rows: 512, columns: 512, open: true, mas
 export const openAttentions: readonly AttentionCase[] = [
   {
     ...{ ...square, depth: 32, dtype: "f16", causal: false },
-    how: "by mma tile (64, 64) warps 2 stages 2",
+    how: "by mma tile (64, 64) warps 4 stages 2",
   },
   {
     ...{ ...square, groups: 4, depth: 128, dtype: "bf16", causal: true, mask: false },
